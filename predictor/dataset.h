@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Rows to train on: plain values, so that no trainer knows protos, SQL or the
+// search space.
+
+#ifndef CUBICML_PREDICTOR_DATASET_H_
+#define CUBICML_PREDICTOR_DATASET_H_
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace cubicml {
+
+// Row-major features of many configurations.
+struct FeatureMatrix {
+  size_t rows = 0;
+  size_t columns = 0;
+  std::vector<float> values;  // rows * columns
+
+  const float* row(size_t i) const { return values.data() + i * columns; }
+};
+
+// One finished trial. NaN stands for a metric that was not measured.
+struct DatasetRow {
+  bool feasible = false;
+  // By metric, objectives first, in the study's order. Those of an infeasible
+  // row may be present (a metric constraint was violated).
+  std::vector<double> metrics;
+  // Rows are ranked only against rows of their group: those of one context.
+  int group = 0;
+  double weight = 1.0;  // below 1 for history of other studies
+};
+
+struct MetricSchema {
+  std::string name;
+  bool objective = false;
+  bool maximize = true;  // objectives only
+};
+
+struct Dataset {
+  std::vector<MetricSchema> metrics;  // objectives first
+  FeatureMatrix features;             // one row for each of `rows`
+  std::vector<DatasetRow> rows;
+};
+
+}  // namespace cubicml
+
+#endif  // CUBICML_PREDICTOR_DATASET_H_

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A trained model. Trainer makes one, the server keeps the newest and replaces
+// it while others read it.
+
+#ifndef CUBICML_PREDICTOR_PREDICTOR_H_
+#define CUBICML_PREDICTOR_PREDICTOR_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "cubicml/v1/study.pb.h"
+#include "predictor/dataset.h"
+
+namespace cubicml {
+
+// What is expected of one configuration, in the metric's own unit.
+struct MetricForecast {
+  double mean = 0.0;
+  double stddev = 0.0;  // of a new measurement
+  double lower90 = 0.0;
+  double upper90 = 0.0;
+};
+
+struct Forecast {
+  std::vector<MetricForecast> metrics;  // as Dataset.metrics
+  double feasible_probability = 1.0;
+  // Ranking score of the first objective: higher is better whatever its goal,
+  // comparable within one context and one predictor only.
+  double score = 0.0;
+  // Standard deviation of `score` over the ensemble.
+  double score_stddev = 0.0;
+};
+
+// Immutable and thread-safe.
+class Predictor {
+ public:
+  virtual ~Predictor() = default;
+
+  virtual absl::string_view kind() const = 0;  // "linear", "mlp-ensemble"
+
+  // One forecast for each row. INVALID_ARGUMENT when the number of columns is
+  // not that of training, or a feature is not finite.
+  virtual absl::StatusOr<std::vector<Forecast>> Predict(
+      const FeatureMatrix& features) const = 0;
+
+  // Only what ranking needs (score, score_stddev, feasible_probability), for
+  // scoring millions of candidates: `forecast.metrics` stay empty.
+  virtual absl::StatusOr<std::vector<Forecast>> Score(
+      const FeatureMatrix& features) const = 0;
+
+  // Held-out figures found while training; version and times are not set.
+  virtual const v1::SurrogateQuality& quality() const = 0;
+
+  // Bytes that LoadPredictor turns into an equal predictor.
+  virtual std::string Serialize() const = 0;
+};
+
+}  // namespace cubicml
+
+#endif  // CUBICML_PREDICTOR_PREDICTOR_H_
