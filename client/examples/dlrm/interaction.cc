@@ -117,7 +117,7 @@ at::Tensor LoopProducts(const at::Tensor& vectors) {
   std::vector<at::Tensor> products;
   for (size_t i = 1; i < each.size(); ++i) {
     for (size_t j = 0; j < i; ++j) {
-      products.push_back((each[i] * each[j]).sum(1));
+      products.push_back(each[i].mul(each[j]).sum(1));
     }
   }
   return at::stack(products, 1);

@@ -17,7 +17,7 @@ void AddGradient(at::Tensor& sum, at::Tensor&& gradient) {
   if (!sum.defined()) {
     sum = std::move(gradient);
   } else if (sum.is_sparse()) {
-    sum = sum + gradient;
+    sum = sum.add(gradient);
   } else {
     sum.add_(gradient);
   }
@@ -47,7 +47,7 @@ double Trainer::AccumulateGradients() {
     at::Tensor loss = model_.Loss(loader_.Next());
     sum += static_cast<double>(loss.item<float>());
     if (options_.accumulation > 1) {
-      loss = loss / static_cast<double>(options_.accumulation);
+      loss = loss.div(static_cast<double>(options_.accumulation));
     }
     loss.backward();
   }
@@ -70,7 +70,7 @@ double Trainer::AccumulateGradientsInParallel() {
       const at::Tensor loss = model_.Loss(batches[i]);
       losses[w] += static_cast<double>(loss.item<float>());
       std::vector<at::Tensor> of_batch =
-          torch::autograd::grad({loss * scale}, model_.Parameters());
+          torch::autograd::grad({loss.mul(scale)}, model_.Parameters());
       const at::NoGradGuard no_grad;
       for (size_t p = 0; p < of_batch.size(); ++p) {
         AddGradient(gradients[w][p], std::move(of_batch[p]));
