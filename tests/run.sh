@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Installs what is needed, builds, and runs all tests: what has to pass before
+# a change lands.
+#
+#   tests/run.sh          everything, about what the documentation says
+#   tests/run.sh --fast   one build and its tests: a developer's loop
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+fast=false
+case "${1:-}" in
+  "") ;;
+  --fast) fast=true ;;
+  *) echo "usage: $0 [--fast]" >&2; exit 2 ;;
+esac
+
+jobs=$(nproc)
+# Names of the stages with what each took, told at the end.
+report=()
+stage() {
+  local name=$1 start=$SECONDS
+  shift
+  echo "==== $name" >&2
+  "$@"
+  report+=("$(printf '%5d s  %s' $((SECONDS - start)) "$name")")
+}
+build() { cmake --preset "$1" >/dev/null && cmake --build --preset "$1" -j "$jobs"; }
+# Programs measure time and start servers: one at a time is steadier.
+run_tests() { ctest --preset "$1" "${@:2}"; }
+
+stage "packages" deploy/install_dependencies.sh --tests
+stage "lint" python3 tests/lint/lint.py
+stage "build: dev" build dev
+stage "test: dev" run_tests dev
+if ! $fast; then
+  stage "build: address and undefined sanitizers" build asan
+  stage "test: address and undefined sanitizers" run_tests asan -LE "no_asan"
+  stage "build: thread sanitizer" build tsan
+  stage "test: thread sanitizer" run_tests tsan -LE "no_tsan"
+  stage "build: clang, thread-safety analysis and clang-tidy" build tidy
+fi
+printf '%s\n' "${report[@]}" >&2
