@@ -41,7 +41,8 @@ struct Context {
     std::string text;     // strings
   };
   std::vector<Field> fields;  // in the order of declaration
-  // Equal contexts have equal keys, and only they: a canonical encoding.
+  // Equal contexts have equal keys, and only they: a canonical encoding, valid
+  // UTF-8.
   std::string key;
 };
 
@@ -58,100 +59,129 @@ struct Knob {
   // 0, 1, ..., n - 1). A number without a step accepts every value between the
   // first and the last.
   std::vector<double> levels;
+  // A category's values as text, one for each level; empty for other kinds.
+  std::vector<std::string> labels;
   bool continuous = false;
   bool conditional = false;  // has active_if
 };
 
 // Knobs that the caller has decided: one entry for each knob, NaN where free.
+// A fixed knob is active in every point, with that value.
 using FixedKnobs = std::vector<double>;
 
-// Immutable and thread-safe.
-class SearchSpace {
+struct SpaceModel;
+class SpaceViews;
+
+// Immutable and thread-safe. Remembers, within bounds, what it found out about
+// the last few contexts.
+class SearchSpace final {
  public:
   // INVALID_ARGUMENT with the path of the field, e.g.
-  // "parameters[2].integer.max", in FieldError form; also when the space has
-  // no context and its constraints leave nothing, or its baseline breaks a
-  // constraint. Limits: 256 parameters, 1,000 knobs, 10,000 values of a
-  // domain, 256 constraints, expressions of 4 KiB, tables of 100,000 rows.
+  // "parameters[2].integer.max", in FieldError form; also when every context
+  // field may be left out and then the constraints leave nothing, or the
+  // baseline breaks a constraint. Looks at parameters, context and constraints
+  // only. Limits: 256 parameters, 1,000 knobs, 256 context fields, 10,000
+  // values of a domain, integers of 53 bits, 256 constraints, expressions of
+  // 4 KiB, tables of 100,000 rows and 2,000,000 values.
   static absl::StatusOr<std::shared_ptr<const SearchSpace>> Parse(
       const v1::Study& study);
 
-  virtual ~SearchSpace() = default;
+  ~SearchSpace();
+  SearchSpace(const SearchSpace&) = delete;
+  SearchSpace& operator=(const SearchSpace&) = delete;
 
-  virtual const std::vector<Knob>& knobs() const = 0;
-  virtual const std::vector<v1::ContextField>& context_fields() const = 0;
+  const std::vector<Knob>& knobs() const;
+  const std::vector<v1::ContextField>& context_fields() const;
 
   // ---- Borders ----
 
   // Fills in defaults. INVALID_ARGUMENT naming "context.FIELD": unknown,
   // missing, or of the wrong type.
-  virtual absl::StatusOr<Context> ParseContext(
-      const ValueMap& context) const = 0;
+  absl::StatusOr<Context> ParseContext(const ValueMap& context) const;
   // A complete, valid configuration. INVALID_ARGUMENT naming
   // "parameters.NAME": unknown, missing, wrong type, not finite, outside the
   // range, not on the grid, given although inactive; or "constraints[i]" with
   // its text. An integer is accepted where a number is expected when exact.
-  virtual absl::StatusOr<Point> ParsePoint(const ValueMap& parameters,
-                                           const Context& context) const = 0;
+  absl::StatusOr<Point> ParsePoint(const ValueMap& parameters,
+                                   const Context& context) const;
+  // The configuration of a trial that was accepted by an earlier form of a
+  // living study: parameters that it lacks take their defaults (as far as they
+  // are active), and neither constraints nor activity are checked, since what
+  // has run stays a measurement. INVALID_ARGUMENT naming "parameters.NAME"
+  // when this space cannot represent a value, which CheckExtends rules out.
+  absl::StatusOr<Point> ParseStoredPoint(const ValueMap& parameters,
+                                         const Context& context) const;
   // Some of the parameters. INVALID_ARGUMENT naming "fixed_parameters.NAME".
-  virtual absl::StatusOr<FixedKnobs> ParseFixed(
-      const ValueMap& parameters) const = 0;
+  absl::StatusOr<FixedKnobs> ParseFixed(const ValueMap& parameters) const;
   // Nothing fixed.
-  virtual FixedKnobs Free() const = 0;
+  FixedKnobs Free() const;
   // Typed values of the active knobs.
-  virtual ValueMap FormatPoint(const Point& point) const = 0;
-  virtual ValueMap FormatContext(const Context& context) const = 0;
-  // Equal configurations have equal keys, and only they.
-  virtual std::string PointKey(const Point& point) const = 0;
+  ValueMap FormatPoint(const Point& point) const;
+  ValueMap FormatContext(const Context& context) const;
+  // Equal configurations have equal keys, and only they. Printable UTF-8 that
+  // stays the same when the study gains values.
+  std::string PointKey(const Point& point) const;
 
   // ---- Validity ----
 
   // The defaults, with inactive knobs NaN, and fixed knobs as given.
   // FAILED_PRECONDITION naming the constraint when they break one in this
-  // context.
-  virtual absl::StatusOr<Point> Baseline(const Context& context,
-                                         const FixedKnobs& fixed) const = 0;
+  // context, or the fixed knob that is not active then.
+  absl::StatusOr<Point> Baseline(const Context& context,
+                                 const FixedKnobs& fixed) const;
   // OK, or INVALID_ARGUMENT naming the first constraint that is broken, the
-  // knob whose activity is wrong, or the fixed knob that is not as fixed.
-  virtual absl::Status CheckValid(const Point& point, const Context& context,
-                                  const FixedKnobs& fixed) const = 0;
+  // knob whose activity or value is wrong, or the fixed knob that is not as
+  // fixed.
+  absl::Status CheckValid(const Point& point, const Context& context,
+                          const FixedKnobs& fixed) const;
 
   // ---- Walking the valid configurations ----
 
-  // Visits valid points (on levels; continuous knobs on their 1,025) in
-  // lexicographic order, pruning by each constraint as soon as its knobs are
-  // set, until the visitor returns false. Returns true when all were visited,
-  // false when the visitor stopped or after `max_steps` partial assignments.
-  virtual bool Enumerate(
-      const Context& context, const FixedKnobs& fixed, int64_t max_steps,
-      const std::function<bool(const Point&)>& visit) const = 0;
+  // Visits valid points in lexicographic order, pruning by each constraint as
+  // soon as its knobs are set, until the visitor returns false. Continuous
+  // knobs take their 1,025 levels, or the values of the table constraint that
+  // they are a column of. Returns true when all were visited, false when the
+  // visitor stopped or after `max_steps` partial assignments.
+  bool Enumerate(const Context& context, const FixedKnobs& fixed,
+                 int64_t max_steps,
+                 const std::function<bool(const Point&)>& visit) const;
   // A random valid point, over the levels; nullopt when none was found within
   // `max_steps` partial assignments. Uniform over the valid points where few
-  // enough to count, else by randomised depth-first search with restarts,
-  // which only approximates it.
-  virtual std::optional<Point> Sample(const Context& context,
-                                      const FixedKnobs& fixed,
-                                      int64_t max_steps, Rng* rng) const = 0;
-  // All valid points, when no more than `limit`; nullopt when there are more
-  // or it takes too long. The result for a context without fixed knobs is
-  // remembered for the last few contexts.
-  virtual std::shared_ptr<const std::vector<Point>> ValidPoints(
-      const Context& context, const FixedKnobs& fixed, size_t limit) const = 0;
-  // Valid points that differ from `point` in one knob by any other level, plus
-  // repairs: activity of dependent knobs is set from their defaults. Pairs of
-  // knobs are changed together where constraints tie them (such as
-  // tp * pp * dp = gpus), so that the neighbourhood is rarely empty.
-  virtual std::vector<Point> Neighbours(const Point& point,
-                                        const Context& context,
-                                        const FixedKnobs& fixed, size_t limit,
-                                        Rng* rng) const = 0;
+  // enough to list (65,536), or where drawing each knob by itself soon gives a
+  // valid point and no knob is conditional; else by randomised depth-first
+  // search with restarts, which favours points whose early knobs leave few
+  // completions.
+  std::optional<Point> Sample(const Context& context, const FixedKnobs& fixed,
+                              int64_t max_steps, Rng* rng) const;
+  // All valid points in lexicographic order, when no more than `limit`;
+  // nullptr when there are more or it takes too long. The result for a context
+  // without fixed knobs is remembered for the last few contexts.
+  std::shared_ptr<const std::vector<Point>> ValidPoints(
+      const Context& context, const FixedKnobs& fixed, size_t limit) const;
+  // At most `limit` different valid points near `point`, in random order of
+  // nearness: those that differ from it in one knob by any other level, plus
+  // repairs (activity of dependent knobs is set from their defaults); then
+  // those in which a second knob of a constraint that the first change broke
+  // is changed too (tp * pp * dp = gpus); where that leaves few, those in
+  // which the knobs of one constraint change together (rows of a table).
+  std::vector<Point> Neighbours(const Point& point, const Context& context,
+                                const FixedKnobs& fixed, size_t limit,
+                                Rng* rng) const;
 
   // ---- Growth ----
 
   // OK when every point that is valid in `old` stays representable in this
-  // space (a living study may gain values and widen ranges); else
+  // space (a living study may gain values, widen ranges, and gain parameters
+  // that have a default and context fields that may be left out); else
   // FAILED_PRECONDITION naming the field.
-  virtual absl::Status CheckExtends(const SearchSpace& old) const = 0;
+  absl::Status CheckExtends(const SearchSpace& old) const;
+
+ private:
+  explicit SearchSpace(std::unique_ptr<const SpaceModel> model);
+
+  const std::unique_ptr<const SpaceModel> model_;
+  // Synchronises itself.
+  const std::unique_ptr<SpaceViews> views_;
 };
 
 }  // namespace cubicml
