@@ -17,6 +17,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "base/clock.h"
+#include "base/strong_id.h"
 #include "cubicml/v1/study.pb.h"
 #include "cubicml/v1/tuning_service.pb.h"
 #include "predictor/trainer.h"
@@ -85,9 +86,12 @@ class StudyService {
   absl::StatusOr<v1::Trial> GetTrial(const v1::GetTrialRequest& request);
   absl::StatusOr<v1::ListTrialsResponse> ListTrials(
       const v1::ListTrialsRequest& request);
+  // The trials with a number above `after`. Stops with the first error of
+  // `write` and returns it, so that a transport can take them page by page.
   absl::Status ExportTrials(
       const v1::ExportTrialsRequest& request,
-      const std::function<absl::Status(v1::Trial&&)>& write);
+      const std::function<absl::Status(v1::Trial&&)>& write,
+      TrialNumber after = {});
   absl::StatusOr<v1::ListOptimalTrialsResponse> ListOptimalTrials(
       const v1::ListOptimalTrialsRequest& request);
   absl::StatusOr<v1::PredictResponse> Predict(
