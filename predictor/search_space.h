@@ -153,6 +153,16 @@ class SearchSpace final {
   // completions.
   std::optional<Point> Sample(const Context& context, const FixedKnobs& fixed,
                               int64_t max_steps, Rng* rng) const;
+  // The first valid point that depth-first search finds when the values of each
+  // knob are tried in the order that `order` gives: it is told the knob and how
+  // many values that has, and lists their indices (of Knob.levels, as a rule),
+  // not necessarily all. So a policy that draws knob by knob has what the
+  // constraints forbid masked. nullopt as Sample.
+  using LevelOrder = std::function<void(size_t knob, size_t levels,
+                                        std::vector<size_t>* order)>;
+  std::optional<Point> SampleInOrder(const Context& context,
+                                     const FixedKnobs& fixed, int64_t max_steps,
+                                     const LevelOrder& order) const;
   // All valid points in lexicographic order, when no more than `limit`;
   // nullptr when there are more or it takes too long. The result for a context
   // without fixed knobs is remembered for the last few contexts.
