@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "predictor/acquisition.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numbers>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "base/status_macros.h"
+
+namespace cubicml {
+namespace {
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kMinStddev = 1e-9;
+// Candidates are scored in pieces, so that a stop is seen soon and features
+// stay in the cache.
+constexpr size_t kChunk = 1024;
+// Running trials that are looked at for each candidate, the last ones: enough
+// for any fleet, and it bounds the work.
+constexpr size_t kMaxPending = 64;
+// No configuration is hopeless: the model of feasibility may be wrong.
+constexpr double kMinFeasible = 1e-3;
+
+// log(phi(z) + z Phi(z)).
+double LogImprovement(double z) {
+  constexpr double kLogSqrtTwoPi = 0.91893853320467274178;
+  const double log_density = -0.5 * z * z - kLogSqrtTwoPi;
+  if (z > -12.0) {
+    const double below = 0.5 * std::erfc(-z / std::numbers::sqrt2);
+    return std::log(std::exp(log_density) + z * below);
+  }
+  // Asymptotic: the two terms cancel each other to the last digit.
+  const double inverse = 1.0 / (z * z);
+  return log_density + std::log(inverse) +
+         std::log1p(inverse * (-3.0 + inverse * (15.0 - 105.0 * inverse)));
+}
+
+double Shrink(double stddev, double correlation) {
+  return stddev * std::sqrt(std::max(0.0, 1.0 - correlation * correlation));
+}
+
+}  // namespace
+
+double LogExpectedImprovement(double mean, double stddev, double best) {
+  const double spread = std::max(stddev, kMinStddev);
+  return std::log(spread) + LogImprovement((mean - best) / spread);
+}
+
+Acquisition::Acquisition(const SearchProblem& problem)
+    : problem_(&problem), distance_(*problem.space), best_(kNan) {}
+
+absl::StatusOr<Acquisition> Acquisition::Create(const SearchProblem& problem) {
+  if (problem.predictor == nullptr || problem.featurizer == nullptr) {
+    return absl::FailedPreconditionError("this searcher needs a model");
+  }
+  Acquisition acquisition(problem);
+  CUBICML_RETURN_IF_ERROR(acquisition.SetBest());
+  const size_t skipped =
+      problem.pending.size() - std::min(kMaxPending, problem.pending.size());
+  for (size_t i = skipped; i < problem.pending.size(); ++i) {
+    acquisition.pending_.push_back(
+        acquisition.distance_.Locate(problem.pending[i]));
+  }
+  return acquisition;
+}
+
+// The best is what the model expects of measured points, not what was measured:
+// a lucky measurement would never be improved on, and scores have no unit.
+absl::Status Acquisition::SetBest() {
+  std::vector<Point> known = problem_->pending;
+  for (const Observation& observation : problem_->observations) {
+    if (observation.feasible && std::isfinite(observation.objective)) {
+      known.push_back(observation.point);
+    }
+  }
+  if (known.empty()) return absl::OkStatus();
+  CUBICML_ASSIGN_OR_RETURN(const std::vector<PointScore> scores, Score(known));
+  double best = -std::numeric_limits<double>::infinity();
+  for (const PointScore& score : scores) best = std::max(best, score.mean);
+  best_ = best;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<PointScore>> Acquisition::Score(
+    std::span<const Point> points) const {
+  std::vector<PointScore> scores;
+  scores.reserve(points.size());
+  for (size_t begin = 0; begin < points.size(); begin += kChunk) {
+    if (problem_->stop.stop_requested()) {
+      return absl::CancelledError("the search was stopped");
+    }
+    const std::span<const Point> chunk =
+        points.subspan(begin, std::min(kChunk, points.size() - begin));
+    CUBICML_ASSIGN_OR_RETURN(
+        const std::vector<Forecast> forecasts,
+        problem_->predictor->Score(
+            problem_->featurizer->Featurize(chunk, problem_->context)));
+    for (size_t i = 0; i < chunk.size(); ++i) {
+      PointScore score;
+      score.mean = forecasts[i].score;
+      score.stddev = forecasts[i].score_stddev;
+      score.log_feasible =
+          std::log(std::max(kMinFeasible, forecasts[i].feasible_probability));
+      if (!pending_.empty()) {
+        const KnobDistance::Position position = distance_.Locate(chunk[i]);
+        for (const KnobDistance::Position& other : pending_) {
+          score.stddev =
+              Shrink(score.stddev, distance_.Correlation(position, other));
+        }
+      }
+      score.acquisition = Value(score);
+      scores.push_back(score);
+    }
+  }
+  return scores;
+}
+
+double Acquisition::Value(const PointScore& score) const {
+  // Nothing works yet: the most promising by the model's other contexts.
+  if (std::isnan(best_)) return score.mean + score.stddev + score.log_feasible;
+  return LogExpectedImprovement(score.mean, score.stddev, best_) +
+         score.log_feasible;
+}
+
+void Acquisition::Believe(const Point& point, const PointScore& score) {
+  believed_ = distance_.Locate(point);
+  best_ = std::isnan(best_) ? score.mean : std::max(best_, score.mean);
+}
+
+void Acquisition::Rescore(const KnobDistance::Position& position,
+                          PointScore* score) const {
+  score->stddev =
+      Shrink(score->stddev, distance_.Correlation(position, believed_));
+  score->acquisition = Value(*score);
+}
+
+}  // namespace cubicml

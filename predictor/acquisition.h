@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How much a trial is worth, from what the model expects of it.
+
+#ifndef CUBICML_PREDICTOR_ACQUISITION_H_
+#define CUBICML_PREDICTOR_ACQUISITION_H_
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "predictor/knob_distance.h"
+#include "predictor/searcher.h"
+
+namespace cubicml {
+
+// log E[max(0, X - best)] of X ~ Normal(mean, stddev). Finite, and strictly
+// ordered, where the expectation itself underflows; with stddev 0 it is that of
+// a tiny one. (As logarithm: Ament et al., "Unexpected Improvements to Expected
+// Improvement", 2023.)
+double LogExpectedImprovement(double mean, double stddev, double best);
+
+// What a candidate is worth.
+struct PointScore {
+  double mean = 0.0;  // of the model's ranking score
+  double stddev = 0.0;
+  double log_feasible = 0.0;  // log of the probability that it works
+  // Log of the expected improvement times the probability that it works.
+  double acquisition = 0.0;
+};
+
+// The acquisition of one search: expected improvement of the ranking score over
+// the best measured configuration, times the probability of being feasible.
+// Running trials count as measured with what the model expects of them
+// ("kriging believer"): they raise the best, and uncertainty near them shrinks.
+//
+// Const methods are thread-safe. The problem must outlive it.
+class Acquisition {
+ public:
+  // FAILED_PRECONDITION when the problem has no predictor; the predictor's
+  // errors.
+  static absl::StatusOr<Acquisition> Create(const SearchProblem& problem);
+
+  // In the order of `points`. CANCELLED when the search is to stop.
+  absl::StatusOr<std::vector<PointScore>> Score(
+      std::span<const Point> points) const;
+
+  // Takes `points` for measured as the model expects; for the next of a batch.
+  void Believe(const Point& point, const PointScore& score);
+  // The acquisition of a point that was scored before the last Believe().
+  void Rescore(const KnobDistance::Position& position, PointScore* score) const;
+
+  const KnobDistance& distance() const { return distance_; }
+
+ private:
+  explicit Acquisition(const SearchProblem& problem);
+  absl::Status SetBest();
+  double Value(const PointScore& score) const;
+
+  const SearchProblem* problem_;
+  KnobDistance distance_;
+  std::vector<KnobDistance::Position> pending_;
+  KnobDistance::Position believed_;
+  // Ranking score to be improved on; NaN when nothing is known to work.
+  double best_;
+};
+
+}  // namespace cubicml
+
+#endif  // CUBICML_PREDICTOR_ACQUISITION_H_
