@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
+
 namespace cubicml {
 
 // Row-major features of many configurations.
@@ -43,6 +45,13 @@ struct Dataset {
   FeatureMatrix features;             // one row for each of `rows`
   std::vector<DatasetRow> rows;
 };
+
+// INVALID_ARGUMENT      sizes that do not fit together, a feature or weight
+//                       that is not finite, a weight that is not positive, an
+//                       infinite metric
+// FAILED_PRECONDITION   fewer than three rows, or fewer than two different
+//                       feasible configurations with a first objective
+absl::Status CheckDataset(const Dataset& dataset);
 
 }  // namespace cubicml
 

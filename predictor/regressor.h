@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the surrogate is made of: models of one real target over scaled
+// features. A surrogate has one for the ranking score, one for each metric and
+// one for feasibility.
+
+#ifndef CUBICML_PREDICTOR_REGRESSOR_H_
+#define CUBICML_PREDICTOR_REGRESSOR_H_
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <stop_token>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "cubicml/internal/checkpoint.pb.h"
+#include "predictor/dataset.h"
+
+namespace cubicml {
+
+// What a regressor believes of the noiseless target of one row.
+struct Belief {
+  double mean = 0.0;
+  double stddev = 0.0;
+};
+
+// Immutable and thread-safe.
+class Regressor {
+ public:
+  virtual ~Regressor() = default;
+
+  // Rows [begin, begin + beliefs.size()) of `features`, whose number of columns
+  // is that of training.
+  virtual void Predict(const FeatureMatrix& features, size_t begin,
+                       std::span<Belief> beliefs) const = 0;
+
+  virtual void Save(internal::Regressor* proto) const = 0;
+};
+
+// The inverse of Save. DATA_LOSS when the message is not one of a regressor
+// over `columns` columns.
+absl::StatusOr<std::unique_ptr<Regressor>> LoadRegressor(
+    const internal::Regressor& proto, size_t columns);
+
+// Targets to learn. All spans have one entry for each row of `features`.
+struct RegressionProblem {
+  const FeatureMatrix* features = nullptr;
+  std::span<const double> targets;
+  std::span<const double> weights;  // positive
+  // 0 .. group_count - 1. Each group has a level of its own, which is not part
+  // of what is learnt.
+  std::span<const int> groups;
+  int group_count = 1;
+  // 0 .. fold_count - 1; equal configurations are in one fold.
+  std::span<const int> folds;
+  int fold_count = 1;
+};
+
+struct RegressionFit {
+  std::unique_ptr<Regressor> regressor;
+  std::vector<double> levels;  // of the groups
+  double noise = 0.0;          // standard deviation of a measurement
+  // What models that did not see the fold of a row believed of it, the level of
+  // its group included. With one fold: of the model itself.
+  std::vector<Belief> held_out;
+};
+
+// Mean log density of the rows under their held-out beliefs and the noise.
+double HeldOutLogDensity(const RegressionProblem& problem,
+                         const RegressionFit& fit);
+
+}  // namespace cubicml
+
+#endif  // CUBICML_PREDICTOR_REGRESSOR_H_

@@ -1,0 +1,425 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "predictor/surrogate_model.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <span>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "base/field_error.h"
+#include "base/status_macros.h"
+#include "cubicml/internal/checkpoint.pb.h"
+#include "predictor/linear_regressor.h"
+
+namespace cubicml {
+namespace {
+
+constexpr uint32_t kFormat = 1;
+// A wider spread of a logarithm says "anything": its mean would overflow.
+constexpr double kMaxLogSpread = 3.0;
+constexpr size_t kChunk = 256;
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+uint64_t Checksum(absl::string_view bytes) {  // FNV-1a
+  uint64_t hash = 0xcbf29ce484222325;
+  for (const char c : bytes) {
+    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  }
+  return hash;
+}
+
+// Forecasts one metric, on the scale of its target: the intercept, the score
+// where it is part of it, and the regressors.
+struct MetricHead {
+  TargetScale scale;
+  bool uses_score = false;
+  std::vector<std::unique_ptr<Regressor>> regressors;
+  double intercept = 0.0;
+  double noise = 0.0;
+  SpreadCalibration spread;
+
+  MetricForecast Forecast(double mean, double variance) const;
+};
+
+MetricForecast MetricHead::Forecast(double mean, double variance) const {
+  const double total = std::sqrt(variance + noise * noise);
+  const double half = total * spread.interval_scale;
+  const double unit = std::abs(scale.scale);
+  MetricForecast forecast;
+  forecast.lower90 = scale.Inverse(mean - half);
+  forecast.upper90 = scale.Inverse(mean + half);
+  if (scale.scale < 0.0) std::swap(forecast.lower90, forecast.upper90);
+  double stddev = total * spread.stddev_scale * unit;
+  forecast.mean = scale.Inverse(mean);
+  forecast.stddev = stddev;
+  if (!scale.logarithmic) return forecast;
+  // Of a log-normal distribution, whose bulk is inside the interval.
+  stddev = std::min(stddev, kMaxLogSpread);
+  forecast.mean = std::clamp(forecast.mean * std::exp(0.5 * stddev * stddev),
+                             forecast.lower90, forecast.upper90);
+  forecast.stddev = forecast.mean * std::sqrt(std::expm1(stddev * stddev));
+  return forecast;
+}
+
+struct Parts {
+  std::string kind;
+  std::vector<float> column_scales;
+  std::unique_ptr<Regressor> score;
+  std::vector<MetricHead> heads;
+  std::unique_ptr<FeasibilityModel> feasibility;
+  v1::SurrogateQuality quality;
+};
+
+class SurrogateModel : public Predictor {
+ public:
+  explicit SurrogateModel(Parts parts) : parts_(std::move(parts)) {
+    scaled_ =
+        std::any_of(parts_.column_scales.begin(), parts_.column_scales.end(),
+                    [](float scale) { return scale != 1.0F; });
+  }
+
+  absl::string_view kind() const override { return parts_.kind; }
+  const v1::SurrogateQuality& quality() const override {
+    return parts_.quality;
+  }
+
+  absl::StatusOr<std::vector<Forecast>> Score(
+      const FeatureMatrix& features) const override {
+    return Forecasts(features, /*with_metrics=*/false);
+  }
+  absl::StatusOr<std::vector<Forecast>> Predict(
+      const FeatureMatrix& features) const override {
+    return Forecasts(features, /*with_metrics=*/true);
+  }
+
+  std::string Serialize() const override;
+
+ private:
+  absl::StatusOr<std::vector<Forecast>> Forecasts(const FeatureMatrix& features,
+                                                  bool with_metrics) const;
+  absl::Status Check(const FeatureMatrix& features) const;
+  // `scores` are the beliefs about the score of rows [begin, ...).
+  void AddMetrics(const FeatureMatrix& features, size_t begin,
+                  std::span<const Belief> scores,
+                  std::span<Forecast> forecasts) const;
+
+  Parts parts_;
+  bool scaled_ = false;
+};
+
+absl::Status SurrogateModel::Check(const FeatureMatrix& features) const {
+  if (features.columns != parts_.column_scales.size() ||
+      features.values.size() != features.rows * features.columns) {
+    return FieldError("features", "must have the columns of training");
+  }
+  for (const float value : features.values) {
+    if (!std::isfinite(value)) {
+      return FieldError("features", "must be finite");
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<Forecast>> SurrogateModel::Forecasts(
+    const FeatureMatrix& features, bool with_metrics) const {
+  CUBICML_RETURN_IF_ERROR(Check(features));
+  FeatureMatrix copy;
+  if (scaled_) {
+    copy = features;
+    for (size_t k = 0; k < copy.values.size(); ++k) {
+      copy.values[k] *= parts_.column_scales[k % copy.columns];
+    }
+  }
+  const FeatureMatrix& x = scaled_ ? copy : features;
+  std::vector<Forecast> forecasts(x.rows);
+  std::vector<Belief> beliefs(kChunk);
+  std::vector<double> probabilities(kChunk);
+  for (size_t begin = 0; begin < x.rows; begin += kChunk) {
+    const size_t count = std::min(kChunk, x.rows - begin);
+    const std::span<Belief> scores(beliefs.data(), count);
+    parts_.score->Predict(x, begin, scores);
+    parts_.feasibility->Predict(x, begin,
+                                std::span<double>(probabilities.data(), count));
+    for (size_t i = 0; i < count; ++i) {
+      Forecast& forecast = forecasts[begin + i];
+      forecast.score = scores[i].mean;
+      forecast.score_stddev = scores[i].stddev;
+      forecast.feasible_probability = probabilities[i];
+    }
+    if (with_metrics) {
+      AddMetrics(x, begin, scores,
+                 std::span<Forecast>(&forecasts[begin], count));
+    }
+  }
+  return forecasts;
+}
+
+void SurrogateModel::AddMetrics(const FeatureMatrix& features, size_t begin,
+                                std::span<const Belief> scores,
+                                std::span<Forecast> forecasts) const {
+  std::vector<Belief> beliefs(forecasts.size());
+  std::vector<double> means(forecasts.size());
+  std::vector<double> variances(forecasts.size());
+  for (const MetricHead& head : parts_.heads) {
+    std::fill(means.begin(), means.end(), head.intercept);
+    std::fill(variances.begin(), variances.end(), 0.0);
+    const auto add = [&](std::span<const Belief> part) {
+      for (size_t i = 0; i < part.size(); ++i) {
+        means[i] += part[i].mean;
+        variances[i] += part[i].stddev * part[i].stddev;
+      }
+    };
+    if (head.uses_score) add(scores);
+    for (const std::unique_ptr<Regressor>& regressor : head.regressors) {
+      regressor->Predict(features, begin, beliefs);
+      add(beliefs);
+    }
+    for (size_t i = 0; i < forecasts.size(); ++i) {
+      forecasts[i].metrics.push_back(head.Forecast(means[i], variances[i]));
+    }
+  }
+}
+
+std::string SurrogateModel::Serialize() const {
+  internal::Checkpoint checkpoint;
+  checkpoint.set_kind(parts_.kind);
+  checkpoint.mutable_column_scales()->Add(parts_.column_scales.begin(),
+                                          parts_.column_scales.end());
+  parts_.score->Save(checkpoint.mutable_score());
+  for (const MetricHead& head : parts_.heads) {
+    internal::MetricHead* proto = checkpoint.add_heads();
+    proto->set_logarithmic(head.scale.logarithmic);
+    proto->set_centre(head.scale.centre);
+    proto->set_scale(head.scale.scale);
+    proto->set_uses_score(head.uses_score);
+    for (const std::unique_ptr<Regressor>& regressor : head.regressors) {
+      regressor->Save(proto->add_regressors());
+    }
+    proto->set_intercept(head.intercept);
+    proto->set_noise(head.noise);
+    proto->set_stddev_scale(head.spread.stddev_scale);
+    proto->set_interval_scale(head.spread.interval_scale);
+  }
+  parts_.feasibility->Save(checkpoint.mutable_feasibility());
+  *checkpoint.mutable_quality() = parts_.quality;
+  internal::CheckpointFile file;
+  file.set_format(kFormat);
+  checkpoint.SerializeToString(file.mutable_payload());
+  file.set_checksum(Checksum(file.payload()));
+  return file.SerializeAsString();
+}
+
+// The levels of the contexts, as a function of the features: what the level of
+// a context that was not seen would be.
+absl::StatusOr<RegressionFit> FitLevels(const TargetRows& rows,
+                                        const RegressionFit& fit,
+                                        const std::stop_token& stop) {
+  std::vector<double> targets;
+  for (const int group : rows.groups) {
+    targets.push_back(fit.levels[static_cast<size_t>(group)]);
+  }
+  const std::vector<int> zeros(rows.groups.size(), 0);
+  RegressionProblem problem = rows.problem();
+  problem.targets = targets;
+  problem.groups = zeros;
+  problem.group_count = 1;
+  problem.folds = zeros;
+  problem.fold_count = 1;
+  return FitLinear(problem, stop);
+}
+
+// A head and how far off it was on held-out rows, in standard deviations.
+struct BuiltHead {
+  MetricHead head;
+  std::vector<double> residuals;
+};
+
+// A head whose part within a context is `fit`. The regressor of `fit` is left
+// where it is.
+absl::StatusOr<BuiltHead> BuildHead(const TargetRows& rows,
+                                    const RegressionFit& fit,
+                                    const std::stop_token& stop) {
+  BuiltHead built;
+  MetricHead& head = built.head;
+  head.scale = rows.scale;
+  head.noise = fit.noise;
+  head.intercept = fit.levels[0];
+  std::vector<Belief> beliefs = fit.held_out;
+  if (rows.group_count > 1) {
+    CUBICML_ASSIGN_OR_RETURN(RegressionFit levels, FitLevels(rows, fit, stop));
+    head.intercept = levels.levels[0];
+    head.noise = std::hypot(fit.noise, levels.noise);
+    head.regressors.push_back(std::move(levels.regressor));
+    for (size_t i = 0; i < beliefs.size(); ++i) {
+      const Belief& level = levels.held_out[i];
+      beliefs[i].mean +=
+          level.mean - fit.levels[static_cast<size_t>(rows.groups[i])];
+      beliefs[i].stddev = std::hypot(beliefs[i].stddev, level.stddev);
+    }
+  }
+  for (size_t i = 0; i < beliefs.size(); ++i) {
+    const double variance = beliefs[i].stddev * beliefs[i].stddev +
+                            head.noise * head.noise / rows.weights[i];
+    built.residuals.push_back((rows.targets[i] - beliefs[i].mean) /
+                              std::sqrt(std::max(variance, 1e-24)));
+  }
+  head.spread = CalibrateSpread(built.residuals);
+  return built;
+}
+
+// The head of a metric that the score says nothing about.
+absl::StatusOr<MetricHead> FitHead(const TrainingSet& set, size_t metric,
+                                   const HeadOptions& options, Rng* rng,
+                                   const std::stop_token& stop) {
+  const TargetRows rows = SelectMetric(set, metric, options.max_rows, rng);
+  if (rows.targets.size() < 3 || rows.constant) {
+    MetricHead head;
+    head.scale = rows.scale;
+    // Nothing was measured: nothing is known, which no number says.
+    head.intercept = rows.targets.empty() ? kNan : rows.targets[0];
+    return head;
+  }
+  CUBICML_ASSIGN_OR_RETURN(RegressionFit fit,
+                           options.fit(rows.problem(), stop));
+  CUBICML_ASSIGN_OR_RETURN(BuiltHead built, BuildHead(rows, fit, stop));
+  built.head.regressors.push_back(std::move(fit.regressor));
+  return std::move(built.head);
+}
+
+void FillQuality(const TrainingSet& set, const ScoreFit& score,
+                 const std::vector<double>& residuals,
+                 v1::SurrogateQuality* quality) {
+  quality->set_rows(static_cast<int64_t>(set.rows.size()));
+  std::vector<double> predicted;
+  for (size_t i = 0; i < score.fit.held_out.size(); ++i) {
+    predicted.push_back(score.fit.held_out[i].mean);
+  }
+  const TargetRows& rows = score.rows;
+  if (const auto tau = KendallTau(predicted, rows.targets, rows.groups)) {
+    quality->set_kendall_tau(*tau);
+  }
+  if (const auto coverage =
+          HeldOutCoverage(residuals, rows.folds, rows.fold_count)) {
+    quality->set_coverage90(*coverage);
+  }
+}
+
+absl::Status CheckFinite(const TrainingSet& set, const Predictor& predictor) {
+  FeatureMatrix features = set.features;
+  for (size_t k = 0; k < features.values.size(); ++k) {
+    features.values[k] /= set.column_scales[k % features.columns];
+  }
+  features.rows = std::min(features.rows, kChunk);
+  features.values.resize(features.rows * features.columns);
+  CUBICML_ASSIGN_OR_RETURN(const std::vector<Forecast> forecasts,
+                           predictor.Predict(features));
+  for (const Forecast& forecast : forecasts) {
+    if (!std::isfinite(forecast.score) ||
+        !std::isfinite(forecast.score_stddev) ||
+        !std::isfinite(forecast.feasible_probability) ||
+        !std::isfinite(forecast.metrics[0].mean)) {
+      return absl::InternalError("the model is not finite");
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<MetricHead> LoadHead(const internal::MetricHead& proto,
+                                    size_t columns) {
+  MetricHead head;
+  head.scale.logarithmic = proto.logarithmic();
+  head.scale.centre = proto.centre();
+  head.scale.scale = proto.scale();
+  head.uses_score = proto.uses_score();
+  for (const internal::Regressor& regressor : proto.regressors()) {
+    CUBICML_ASSIGN_OR_RETURN(std::unique_ptr<Regressor> loaded,
+                             LoadRegressor(regressor, columns));
+    head.regressors.push_back(std::move(loaded));
+  }
+  head.intercept = proto.intercept();
+  head.noise = proto.noise();
+  head.spread.stddev_scale = proto.stddev_scale();
+  head.spread.interval_scale = proto.interval_scale();
+  return head;
+}
+
+}  // namespace
+
+TargetRows SelectScore(const TrainingSet& set, size_t max_rows, Rng* rng) {
+  TargetRows rows = SelectMetric(set, 0, max_rows, rng);
+  if (!set.metrics[0].maximize) {
+    for (double& target : rows.targets) target = -target;
+    rows.scale.scale = -rows.scale.scale;
+  }
+  return rows;
+}
+
+absl::StatusOr<std::unique_ptr<Predictor>> AssembleSurrogate(
+    const TrainingSet& set, absl::string_view kind, ScoreFit score,
+    const HeadOptions& heads, Rng* rng, const std::stop_token& stop) {
+  Parts parts;
+  parts.kind = std::string(kind);
+  parts.column_scales = set.column_scales;
+  CUBICML_ASSIGN_OR_RETURN(BuiltHead objective,
+                           BuildHead(score.rows, score.fit, stop));
+  objective.head.uses_score = true;
+  parts.quality.set_kind(parts.kind);
+  FillQuality(set, score, objective.residuals, &parts.quality);
+  parts.heads.push_back(std::move(objective.head));
+  for (size_t metric = 1; metric < set.metrics.size(); ++metric) {
+    CUBICML_ASSIGN_OR_RETURN(MetricHead head,
+                             FitHead(set, metric, heads, rng, stop));
+    parts.heads.push_back(std::move(head));
+  }
+  CUBICML_ASSIGN_OR_RETURN(
+      FeasibilityFit feasibility,
+      FitFeasibility(SelectFeasibility(set, heads.max_rows, rng), heads.fit,
+                     stop));
+  if (feasibility.auc.has_value()) {
+    parts.quality.set_feasibility_auc(*feasibility.auc);
+  }
+  parts.feasibility = std::move(feasibility.model);
+  parts.score = std::move(score.fit.regressor);
+  auto model = std::make_unique<SurrogateModel>(std::move(parts));
+  CUBICML_RETURN_IF_ERROR(CheckFinite(set, *model));
+  return model;
+}
+
+absl::StatusOr<std::unique_ptr<Predictor>> LoadSurrogate(
+    absl::string_view checkpoint) {
+  internal::CheckpointFile file;
+  internal::Checkpoint proto;
+  if (!file.ParseFromArray(checkpoint.data(),
+                           static_cast<int>(checkpoint.size())) ||
+      file.checksum() != Checksum(file.payload())) {
+    return absl::DataLossError("the checkpoint is damaged");
+  }
+  if (file.format() != kFormat) {
+    return absl::DataLossError(
+        absl::StrCat("the checkpoint has format ", file.format(),
+                     ", which this program does not read"));
+  }
+  if (!proto.ParseFromString(file.payload())) {
+    return absl::DataLossError("the checkpoint is damaged");
+  }
+  Parts parts;
+  parts.kind = proto.kind();
+  parts.column_scales.assign(proto.column_scales().begin(),
+                             proto.column_scales().end());
+  const size_t columns = parts.column_scales.size();
+  CUBICML_ASSIGN_OR_RETURN(parts.score, LoadRegressor(proto.score(), columns));
+  for (const internal::MetricHead& head : proto.heads()) {
+    CUBICML_ASSIGN_OR_RETURN(MetricHead loaded, LoadHead(head, columns));
+    parts.heads.push_back(std::move(loaded));
+  }
+  CUBICML_ASSIGN_OR_RETURN(
+      parts.feasibility, FeasibilityModel::Load(proto.feasibility(), columns));
+  parts.quality = proto.quality();
+  return std::make_unique<SurrogateModel>(std::move(parts));
+}
+
+}  // namespace cubicml

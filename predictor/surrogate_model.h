@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The one Predictor of this project: a ranking score, a head for each metric
+// and a feasibility model, whatever regressors they are made of. It answers in
+// plain C++, also where LibTorch trained it.
+
+#ifndef CUBICML_PREDICTOR_SURROGATE_MODEL_H_
+#define CUBICML_PREDICTOR_SURROGATE_MODEL_H_
+
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "base/rng.h"
+#include "predictor/feasibility.h"
+#include "predictor/predictor.h"
+#include "predictor/quality.h"
+#include "predictor/regressor.h"
+#include "predictor/training_set.h"
+
+namespace cubicml {
+
+// The first objective as it is learnt: higher is better.
+struct ScoreFit {
+  TargetRows rows;
+  RegressionFit fit;
+};
+
+// Rows that heads of metrics and the feasibility model are trained on at most:
+// what FitRegressor of the caller can take.
+struct HeadOptions {
+  FitRegressor fit;
+  size_t max_rows = 0;
+};
+
+// The rows of the first objective, turned so that higher is better.
+TargetRows SelectScore(const TrainingSet& set, size_t max_rows, Rng* rng);
+
+// Trains what is missing beside the score and puts it all together.
+// CANCELLED, or INTERNAL when a number is not finite.
+absl::StatusOr<std::unique_ptr<Predictor>> AssembleSurrogate(
+    const TrainingSet& set, absl::string_view kind, ScoreFit score,
+    const HeadOptions& heads, Rng* rng, const std::stop_token& stop);
+
+// The inverse of Serialize() of what AssembleSurrogate made. DATA_LOSS for any
+// other bytes.
+absl::StatusOr<std::unique_ptr<Predictor>> LoadSurrogate(
+    absl::string_view checkpoint);
+
+}  // namespace cubicml
+
+#endif  // CUBICML_PREDICTOR_SURROGATE_MODEL_H_

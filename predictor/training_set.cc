@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "predictor/training_set.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <string>
+#include <unordered_map>
+#include <utility>
+
+#include "base/status_macros.h"
+
+namespace cubicml {
+namespace {
+
+constexpr int kFolds = 5;
+
+// Whether each row has what is to be learnt, and how good it is.
+struct Choice {
+  size_t index = 0;
+  double quality = 0.0;  // higher is better within a group
+  int group = 0;
+  double weight = 1.0;
+};
+
+// Indices into `choices`, in order.
+std::vector<size_t> Sample(const std::vector<Choice>& choices, size_t max_rows,
+                           Rng* rng) {
+  std::vector<size_t> all(choices.size());
+  std::iota(all.begin(), all.end(), size_t{0});
+  if (choices.size() <= max_rows) return all;
+  std::vector<bool> taken(choices.size(), false);
+  std::vector<size_t> kept;
+  const auto take = [&](size_t i) {
+    if (taken[i] || kept.size() == max_rows) return;
+    taken[i] = true;
+    kept.push_back(i);
+  };
+  // A quarter: the last.
+  for (size_t i = 0; i < max_rows / 4; ++i) take(choices.size() - 1 - i);
+  // A quarter: the best of each group in turn.
+  std::map<int, std::vector<size_t>> groups;
+  for (const size_t i : all) groups[choices[i].group].push_back(i);
+  for (auto& [group, rows] : groups) {
+    std::stable_sort(rows.begin(), rows.end(), [&](size_t a, size_t b) {
+      return choices[a].quality > choices[b].quality;
+    });
+  }
+  const size_t half = max_rows / 2;
+  for (size_t rank = 0; kept.size() < half && rank < half; ++rank) {
+    for (const auto& [group, rows] : groups) {
+      if (rank < rows.size() && kept.size() < half) take(rows[rank]);
+    }
+  }
+  // Half: at random, by weight (Efraimidis and Spirakis, 2006).
+  std::vector<std::pair<double, size_t>> keys;
+  for (const size_t i : all) {
+    keys.emplace_back(-std::log(1.0 - rng->Uniform()) / choices[i].weight, i);
+  }
+  std::sort(keys.begin(), keys.end());
+  for (const auto& [key, i] : keys) take(i);
+  std::sort(kept.begin(), kept.end());
+  return kept;
+}
+
+// How good a row is, for sampling.
+double Quality(const Dataset& dataset, size_t i) {
+  const DatasetRow& row = dataset.rows[i];
+  if (!row.feasible || std::isnan(row.metrics[0])) return -HUGE_VAL;
+  return dataset.metrics[0].maximize ? row.metrics[0] : -row.metrics[0];
+}
+
+// Equal configurations must be in one fold: a repeat would give the answer
+// away.
+std::vector<int> DealFolds(const FeatureMatrix& features, Rng* rng) {
+  std::unordered_map<std::string, size_t> ids;
+  std::vector<size_t> id_of_row(features.rows);
+  for (size_t i = 0; i < features.rows; ++i) {
+    const char* bytes = reinterpret_cast<const char*>(features.row(i));
+    const std::string key(bytes, features.columns * sizeof(float));
+    id_of_row[i] = ids.emplace(key, ids.size()).first->second;
+  }
+  std::vector<size_t> deck(ids.size());
+  std::iota(deck.begin(), deck.end(), size_t{0});
+  rng->Shuffle(&deck);
+  std::vector<int> folds(features.rows);
+  for (size_t i = 0; i < features.rows; ++i) {
+    folds[i] = static_cast<int>(deck[id_of_row[i]] % kFolds);
+  }
+  return folds;
+}
+
+void AppendRow(const FeatureMatrix& from, size_t i, FeatureMatrix* to) {
+  to->columns = from.columns;
+  to->values.insert(to->values.end(), from.row(i), from.row(i) + from.columns);
+  ++to->rows;
+}
+
+// Numbers what occurs from 0 without gaps. Returns how many there are.
+int Renumber(std::vector<int>* values) {
+  std::map<int, int> numbers;
+  for (int& value : *values) {
+    value =
+        numbers.emplace(value, static_cast<int>(numbers.size())).first->second;
+  }
+  return std::max(1, static_cast<int>(numbers.size()));
+}
+
+TargetScale ChooseScale(const std::vector<double>& values,
+                        const std::vector<double>& weights) {
+  TargetScale scale;
+  scale.logarithmic = std::all_of(values.begin(), values.end(),
+                                  [](double v) { return v > 0.0; });
+  double sum = 0.0;
+  double squares = 0.0;
+  double total = 0.0;
+  for (size_t i = 0; i < values.size(); ++i) {
+    sum += weights[i] * scale.Forward(values[i]);
+    total += weights[i];
+  }
+  scale.centre = total > 0.0 ? sum / total : 0.0;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const double y = scale.Forward(values[i]);  // scale.scale is still 1
+    squares += weights[i] * y * y;
+  }
+  const double stddev = total > 0.0 ? std::sqrt(squares / total) : 0.0;
+  if (stddev > 1e-12 * std::max(1.0, std::abs(scale.centre))) {
+    scale.scale = stddev;
+  }
+  return scale;
+}
+
+TargetRows Gather(const TrainingSet& set, const std::vector<Choice>& choices,
+                  const std::vector<double>& values, size_t max_rows,
+                  Rng* rng) {
+  TargetRows out;
+  out.features.columns = set.features.columns;
+  for (const size_t k : Sample(choices, max_rows, rng)) {
+    const size_t i = choices[k].index;
+    out.index.push_back(i);
+    AppendRow(set.features, i, &out.features);
+    out.targets.push_back(values[k]);
+    out.weights.push_back(choices[k].weight);
+    out.groups.push_back(choices[k].group);
+    out.folds.push_back(set.folds[i]);
+  }
+  out.group_count = Renumber(&out.groups);
+  out.fold_count = Renumber(&out.folds);
+  out.constant = std::all_of(out.targets.begin(), out.targets.end(),
+                             [&](double v) { return v == out.targets[0]; });
+  return out;
+}
+
+}  // namespace
+
+double TargetScale::Forward(double value) const {
+  return ((logarithmic ? std::log(value) : value) - centre) / scale;
+}
+
+double TargetScale::Inverse(double target) const {
+  const double value = centre + scale * target;
+  // A forecast is finite whatever a model extrapolates.
+  return logarithmic ? std::exp(std::clamp(value, -700.0, 700.0)) : value;
+}
+
+RegressionProblem TargetRows::problem() const {
+  RegressionProblem problem;
+  problem.features = &features;
+  problem.targets = targets;
+  problem.weights = weights;
+  problem.groups = groups;
+  problem.group_count = group_count;
+  problem.folds = folds;
+  problem.fold_count = fold_count;
+  return problem;
+}
+
+absl::StatusOr<TrainingSet> MakeTrainingSet(const Dataset& dataset,
+                                            size_t max_rows, Rng* rng) {
+  CUBICML_RETURN_IF_ERROR(CheckDataset(dataset));
+  std::vector<Choice> choices;
+  for (size_t i = 0; i < dataset.rows.size(); ++i) {
+    const DatasetRow& row = dataset.rows[i];
+    choices.push_back({i, Quality(dataset, i), row.group, row.weight});
+  }
+  TrainingSet set;
+  set.metrics = dataset.metrics;
+  set.features.columns = dataset.features.columns;
+  for (const size_t i : Sample(choices, max_rows, rng)) {
+    AppendRow(dataset.features, i, &set.features);
+    set.rows.push_back(dataset.rows[i]);
+  }
+  const size_t columns = set.features.columns;
+  set.column_scales.assign(columns, 1.0F);
+  for (size_t c = 0; c < columns; ++c) {
+    float largest = 1.0F;
+    for (size_t i = 0; i < set.features.rows; ++i) {
+      largest = std::max(largest, std::abs(set.features.row(i)[c]));
+    }
+    set.column_scales[c] = 1.0F / largest;
+  }
+  for (size_t k = 0; k < set.features.values.size(); ++k) {
+    set.features.values[k] *= set.column_scales[k % columns];
+  }
+  set.folds = DealFolds(set.features, rng);
+  return set;
+}
+
+TargetRows SelectMetric(const TrainingSet& set, size_t metric, size_t max_rows,
+                        Rng* rng) {
+  const bool minimize =
+      set.metrics[metric].objective && !set.metrics[metric].maximize;
+  std::vector<Choice> choices;
+  std::vector<double> values;
+  std::vector<double> weights;
+  for (size_t i = 0; i < set.rows.size(); ++i) {
+    const DatasetRow& row = set.rows[i];
+    if (metric >= row.metrics.size() || std::isnan(row.metrics[metric])) {
+      continue;
+    }
+    const double value = row.metrics[metric];
+    choices.push_back({i, minimize ? -value : value, row.group, row.weight});
+    values.push_back(value);
+    weights.push_back(row.weight);
+  }
+  const TargetScale scale = ChooseScale(values, weights);
+  for (double& value : values) value = scale.Forward(value);
+  TargetRows rows = Gather(set, choices, values, max_rows, rng);
+  rows.scale = scale;
+  return rows;
+}
+
+TargetRows SelectFeasibility(const TrainingSet& set, size_t max_rows,
+                             Rng* rng) {
+  std::vector<Choice> choices;
+  std::vector<double> labels;
+  for (size_t i = 0; i < set.rows.size(); ++i) {
+    const DatasetRow& row = set.rows[i];
+    // Failures are the rarer, and what is to be learnt.
+    choices.push_back({i, row.feasible ? 0.0 : 1.0, 0, row.weight});
+    labels.push_back(row.feasible ? 1.0 : -1.0);
+  }
+  return Gather(set, choices, labels, max_rows, rng);
+}
+
+}  // namespace cubicml

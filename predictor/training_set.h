@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A dataset made ready for regressors: checked, sampled down to what there is
+// time for, scaled, its contexts numbered and its rows dealt into folds.
+
+#ifndef CUBICML_PREDICTOR_TRAINING_SET_H_
+#define CUBICML_PREDICTOR_TRAINING_SET_H_
+
+#include <cstddef>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/rng.h"
+#include "predictor/dataset.h"
+#include "predictor/regressor.h"
+
+namespace cubicml {
+
+// How a metric is seen by a regressor. Metrics that are always positive (times,
+// rates, memory) are learnt as logarithms: effects multiply.
+struct TargetScale {
+  bool logarithmic = false;
+  double centre = 0.0;
+  // Not 0; negative where a higher target means a lower value.
+  double scale = 1.0;
+
+  double Forward(double value) const;
+  double Inverse(double target) const;
+};
+
+// The rows that have a target, as columns.
+struct TargetRows {
+  TargetScale scale;
+  bool constant = false;      // all targets are equal
+  std::vector<size_t> index;  // into TrainingSet.rows
+  FeatureMatrix features;
+  std::vector<double> targets;
+  std::vector<double> weights;
+  std::vector<int> groups;
+  int group_count = 1;
+  std::vector<int> folds;
+  int fold_count = 1;
+
+  RegressionProblem problem() const;
+};
+
+struct TrainingSet {
+  std::vector<MetricSchema> metrics;
+  std::vector<float> column_scales;  // at most 1, so that features are in +-1
+  FeatureMatrix features;            // scaled
+  std::vector<DatasetRow> rows;
+  std::vector<int> folds;
+};
+
+// The errors of CheckDataset. Of more than `max_rows` rows keeps the best of
+// each context, the last, and a weighted random sample of the others.
+absl::StatusOr<TrainingSet> MakeTrainingSet(const Dataset& dataset,
+                                            size_t max_rows, Rng* rng);
+
+// The rows in which the metric was measured, targets standardised; at most
+// `max_rows`, chosen as above.
+TargetRows SelectMetric(const TrainingSet& set, size_t metric, size_t max_rows,
+                        Rng* rng);
+// All rows, the target being 1 where feasible and -1 where not, in one group.
+TargetRows SelectFeasibility(const TrainingSet& set, size_t max_rows, Rng* rng);
+
+}  // namespace cubicml
+
+#endif  // CUBICML_PREDICTOR_TRAINING_SET_H_
