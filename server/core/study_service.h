@@ -30,15 +30,17 @@ namespace cubicml {
 class ServiceObserver {
  public:
   virtual ~ServiceObserver() = default;
-  virtual void OnSuggestion(absl::string_view study, v1::Trial::Source source,
-                            absl::Duration thinking_time) {}
-  virtual void OnTrialEnded(absl::string_view study, const v1::Trial& trial) {}
-  virtual void OnModelTrained(absl::string_view study,
-                              const v1::SurrogateQuality& quality) {}
+  virtual void OnSuggestion(absl::string_view /*study*/,
+                            v1::Trial::Source /*source*/,
+                            absl::Duration /*thinking_time*/) {}
+  virtual void OnTrialEnded(absl::string_view /*study*/,
+                            const v1::Trial& /*trial*/) {}
+  virtual void OnModelTrained(absl::string_view /*study*/,
+                              const v1::SurrogateQuality& /*quality*/) {}
   // A model that was not finite, or worse than none, and was not used.
-  virtual void OnModelRefused(absl::string_view study,
-                              const absl::Status& why) {}
-  virtual void OnLeaseExpired(absl::string_view study) {}
+  virtual void OnModelRefused(absl::string_view /*study*/,
+                              const absl::Status& /*why*/) {}
+  virtual void OnLeaseExpired(absl::string_view /*study*/) {}
 };
 
 struct StudyServiceOptions {
