@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <functional>
 #include <utility>
@@ -119,8 +120,10 @@ void AddChoiceKnobs(CLI::App& app, DlrmOptions& options,
 }
 
 void AddRunFlags(CLI::App& app, DlrmOptions& options) {
-  app.add_option("--memory_limit_mib", options.memory_limit_mib,
-                 "Limit of the process's private memory; 0: none")
+  app.add_option(
+         "--memory_limit_mib", options.memory_limit_mib,
+         "Private memory that training may take on top of what the loaded "
+         "libraries hold at the start; 0: no limit")
       ->check(CLI::Range(0, 16'777'216));
   app.add_option("--loss_samples", options.loss_samples,
                  "Samples to train before the loss is measured; 0: no loss")
@@ -167,6 +170,11 @@ absl::Status CheckTogether(const DlrmOptions& options, size_t gradients_given) {
     return absl::InvalidArgumentError(
         "--embedding_gradient: --table_layout=merged is one tensor, so it "
         "takes one value");
+  }
+  // A range lets NaN through, which is neither above nor below its bounds.
+  if (std::isnan(options.lr) || std::isnan(options.seconds)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        std::isnan(options.lr) ? "--lr" : "--seconds", ": not a number"));
   }
   if (options.seconds <= 0.0 && options.steps == 0) {
     return absl::InvalidArgumentError(

@@ -3,6 +3,8 @@
 // The training job that the quickstart tunes. Metrics go to standard output,
 // one `name=value` a line; everything else goes to standard error. README.md
 // lists flags and exit codes.
+#include <unistd.h>
+
 #include <atomic>
 #include <csignal>
 #include <exception>
@@ -24,11 +26,18 @@ std::atomic<bool> g_stop = false;
 static_assert(std::atomic<bool>::is_always_lock_free,
               "a signal handler may touch lock-free atomics only");
 
-// The run looks at the flag between steps, which take well under a second.
+// The run looks at the flag between steps, which take well under a second. The
+// alarm is for a step that does not end.
 void StopOnSigterm() {
-  struct sigaction action = {};
-  action.sa_handler = [](int) { g_stop = true; };
-  sigaction(SIGTERM, &action, nullptr);
+  struct sigaction on_term = {};
+  on_term.sa_handler = [](int) {
+    g_stop = true;
+    alarm(2);
+  };
+  sigaction(SIGTERM, &on_term, nullptr);
+  struct sigaction on_alarm = {};
+  on_alarm.sa_handler = [](int) { _exit(kExitTerminated); };
+  sigaction(SIGALRM, &on_alarm, nullptr);
 }
 
 int Fail(const absl::Status& status, int exit_code) {

@@ -1,0 +1,54 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Compares configurations of dlrm_train on a machine whose speed drifts: runs
+# all of them in turn, several rounds, and prints for each the median speed and
+# the median of its ratios to the first one of the same round.
+#
+#   measure_knobs.sh DLRM_TRAIN ROUNDS < knobs_alone.txt
+#
+# Standard input has one configuration a line, as flags; a line with nothing
+# but a dash is the program's defaults.
+set -euo pipefail
+
+if [ $# -ne 2 ]; then
+  echo "usage: $0 DLRM_TRAIN ROUNDS < CONFIGURATIONS" >&2
+  exit 2
+fi
+program=$1
+rounds=$2
+mapfile -t configurations
+
+for ((round = 0; round < rounds; ++round)); do
+  for configuration in "${configurations[@]}"; do
+    flags=()
+    if [ "$configuration" != - ]; then
+      read -r -a flags <<< "$configuration"
+    fi
+    # A configuration that fails, for want of memory say, counts as speed 0.
+    qps=$("$program" --loss_samples=0 --seconds=2 "${flags[@]}" 2> /dev/null |
+      sed -n 's/^qps=//p') || true
+    printf '%d\t%s\t%s\n' "$round" "$configuration" "${qps:-0}"
+  done
+done | awk -F'\t' '
+  function median(list, n,   values, i, j, swap) {
+    split(list, values, " ")
+    for (i = 1; i <= n; ++i)
+      for (j = i + 1; j <= n; ++j)
+        if (values[j] + 0 < values[i] + 0) {
+          swap = values[i]; values[i] = values[j]; values[j] = swap
+        }
+    return values[int((n + 1) / 2)]
+  }
+  !($1 in reference) { reference[$1] = $3 }
+  !($2 in runs) { order[++count] = $2 }
+  {
+    ++runs[$2]
+    speeds[$2] = speeds[$2] " " $3
+    ratios[$2] = ratios[$2] " " (reference[$1] > 0 ? $3 / reference[$1] : 0)
+  }
+  END {
+    for (i = 1; i <= count; ++i)
+      printf "%8.0f %6.2f  %s\n", median(speeds[order[i]], runs[order[i]]),
+             median(ratios[order[i]], runs[order[i]]), order[i]
+  }'
