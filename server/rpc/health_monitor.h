@@ -23,7 +23,7 @@ namespace cubicml {
 struct HealthMonitorOptions {
   const StudyStore* store = nullptr;
   StudyService* service = nullptr;
-  Metrics* metrics = nullptr;
+  ServerMetrics* metrics = nullptr;
   // Is told every change of state, on the monitor's thread or that of
   // SetDraining().
   std::function<void(bool serving)> publish;

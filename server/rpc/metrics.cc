@@ -41,7 +41,7 @@ Buckets TrainingBuckets() {
 
 }  // namespace
 
-struct Metrics::Series {
+struct ServerMetrics::Series {
   explicit Series(size_t max_studies) : studies(&registry, max_studies) {}
 
   // What one call counts into. Codes are added as they occur.
@@ -115,7 +115,7 @@ struct Metrics::Series {
   StudySeries studies ABSL_GUARDED_BY(mu);
 };
 
-Metrics::Metrics(size_t max_studies)
+ServerMetrics::ServerMetrics(size_t max_studies)
     : series_(std::make_unique<Series>(max_studies)) {
   BuildGauge()
       .Name("cubicml_build_info")
@@ -125,22 +125,22 @@ Metrics::Metrics(size_t max_studies)
       .Set(1);
 }
 
-Metrics::~Metrics() = default;
+ServerMetrics::~ServerMetrics() = default;
 
-void Metrics::AddSource(absl::string_view name, absl::string_view help,
-                        std::function<double()> read) {
+void ServerMetrics::AddSource(absl::string_view name, absl::string_view help,
+                              std::function<double()> read) {
   MutexLock lock(&series_->mu);
   series_->sources.push_back(
       {std::string(name), std::string(help), std::move(read)});
 }
 
-void Metrics::ForgetSources() {
+void ServerMetrics::ForgetSources() {
   MutexLock lock(&series_->mu);
   series_->sources.clear();
 }
 
-void Metrics::OnRpcDone(absl::string_view method, absl::StatusCode code,
-                        absl::Duration duration) {
+void ServerMetrics::OnRpcDone(absl::string_view method, absl::StatusCode code,
+                              absl::Duration duration) {
   const std::string name(method);
   MutexLock lock(&series_->mu);
   Series::Method& counts = series_->methods[name];
@@ -157,22 +157,24 @@ void Metrics::OnRpcDone(absl::string_view method, absl::StatusCode code,
   counts.duration->Observe(absl::ToDoubleSeconds(duration));
 }
 
-void Metrics::OnRpcRejected() { series_->rpc_rejected.Increment(); }
+void ServerMetrics::OnRpcRejected() { series_->rpc_rejected.Increment(); }
 
-void Metrics::OnSuggestion(absl::string_view study, v1::Trial::Source source,
-                           absl::Duration thinking_time) {
+void ServerMetrics::OnSuggestion(absl::string_view study,
+                                 v1::Trial::Source source,
+                                 absl::Duration thinking_time) {
   series_->suggestion_duration.Observe(absl::ToDoubleSeconds(thinking_time));
   MutexLock lock(&series_->mu);
   series_->studies.CountSuggestion(study, source);
 }
 
-void Metrics::OnTrialEnded(absl::string_view study, const v1::Trial& trial) {
+void ServerMetrics::OnTrialEnded(absl::string_view study,
+                                 const v1::Trial& trial) {
   MutexLock lock(&series_->mu);
   series_->studies.CountEndedTrial(study, trial);
 }
 
-void Metrics::OnModelTrained(absl::string_view study,
-                             const v1::SurrogateQuality& quality) {
+void ServerMetrics::OnModelTrained(absl::string_view study,
+                                   const v1::SurrogateQuality& quality) {
   const v1::SurrogateQuality& q = quality;
   series_->training_duration.Observe(
       static_cast<double>(q.training_time().seconds()) +
@@ -181,33 +183,34 @@ void Metrics::OnModelTrained(absl::string_view study,
   series_->studies.SetSurrogate(study, quality);
 }
 
-void Metrics::OnModelRefused(absl::string_view study, const absl::Status&) {
+void ServerMetrics::OnModelRefused(absl::string_view study,
+                                   const absl::Status&) {
   MutexLock lock(&series_->mu);
   series_->studies.CountRefusedModel(study);
 }
 
-void Metrics::OnLeaseExpired(absl::string_view study) {
+void ServerMetrics::OnLeaseExpired(absl::string_view study) {
   MutexLock lock(&series_->mu);
   series_->studies.CountExpiredLease(study);
 }
 
-void Metrics::OnCommit(size_t operations, absl::Duration latency,
-                       size_t queue_depth) {
+void ServerMetrics::OnCommit(size_t operations, absl::Duration latency,
+                             size_t queue_depth) {
   series_->commit_duration.Observe(absl::ToDoubleSeconds(latency));
   series_->commit_group_size.Observe(static_cast<double>(operations));
   series_->commit_queue_depth.Set(static_cast<double>(queue_depth));
 }
 
-void Metrics::OnWriteFailure(const absl::Status&) {
+void ServerMetrics::OnWriteFailure(const absl::Status&) {
   series_->write_failures.Increment();
 }
 
-void Metrics::SetStudies(const std::vector<v1::Study>& studies) {
+void ServerMetrics::SetStudies(const std::vector<v1::Study>& studies) {
   MutexLock lock(&series_->mu);
   series_->studies.SetStudies(studies);
 }
 
-std::string Metrics::Render() const {
+std::string ServerMetrics::Render() const {
   std::vector<prometheus::MetricFamily> families = series_->registry.Collect();
   MutexLock lock(&series_->mu);
   for (const Series::Source& source : series_->sources) {

@@ -26,12 +26,12 @@ namespace cubicml {
 // Thread-safe. Studies are labelled by their id without "studies/". Only
 // `max_studies` of them get series of their own, the rest share the label
 // "other", so that the number of series has a bound.
-class Metrics final : public ServiceObserver,
-                      public RpcObserver,
-                      public CommitObserver {
+class ServerMetrics final : public ServiceObserver,
+                            public RpcObserver,
+                            public CommitObserver {
  public:
-  explicit Metrics(size_t max_studies = 1000);
-  ~Metrics() override;
+  explicit ServerMetrics(size_t max_studies = 1000);
+  ~ServerMetrics() override;
 
   // A value that is read when Prometheus asks. `read` must be quick,
   // thread-safe, and callable until ForgetSources().

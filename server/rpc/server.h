@@ -32,7 +32,7 @@ namespace cubicml {
 struct ServerParts {
   std::unique_ptr<Clock> clock;
   // The store may count commits into it.
-  std::unique_ptr<Metrics> metrics;
+  std::unique_ptr<ServerMetrics> metrics;
   std::unique_ptr<StudyStore> store;
   std::unique_ptr<Trainer> trainer;
 };
@@ -72,7 +72,7 @@ class Server {
   // In the order of dependence: each uses those above it, so that the reverse,
   // which is how members end, is the order in which Drain() stops them.
   std::unique_ptr<Clock> clock_;
-  std::unique_ptr<Metrics> metrics_;
+  std::unique_ptr<ServerMetrics> metrics_;
   std::unique_ptr<StudyStore> store_;
   std::unique_ptr<Trainer> trainer_;
   std::unique_ptr<StudyService> service_;
