@@ -11,8 +11,10 @@
 #include <signal.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "CLI/CLI.hpp"
@@ -38,10 +40,23 @@ void KeepFreedMemory() {
   mallopt(M_MMAP_THRESHOLD, 32 << 20);  // the most that glibc takes
 }
 
+double DatabaseBytes(const std::string& path) {
+  double bytes = 0;
+  for (const char* suffix : {"", "-wal"}) {
+    std::error_code ignored;
+    const auto size = std::filesystem::file_size(path + suffix, ignored);
+    if (!ignored) bytes += static_cast<double>(size);
+  }
+  return bytes;
+}
+
 absl::StatusOr<std::unique_ptr<Server>> StartServer(const Flags& flags) {
   ServerParts parts;
   parts.clock = std::make_unique<SystemClock>();
   parts.metrics = std::make_unique<ServerMetrics>();
+  parts.metrics->AddSource(
+      "cubicml_database_bytes", "Size of the database and its write-ahead log.",
+      [path = flags.db_path] { return DatabaseBytes(path); });
   SqliteStudyStore::Options store;
   store.path = flags.db_path;
   store.clock = parts.clock.get();

@@ -2,6 +2,8 @@
 
 #include "server/rpc/health_monitor.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -61,15 +63,17 @@ void HealthMonitor::Start() {
 }
 
 void HealthMonitor::Run() {
-  const int64_t beats_between =  // two refreshes of the gauges
-      options_.metrics_period / options_.health_period;
-  int64_t beat = 0;
+  int64_t beats_to_refresh = 0;
   while (true) {
-    if (beat <= 0) {
+    if (beats_to_refresh-- <= 0) {
+      const absl::Duration start = options_.clock->Elapsed();
       RefreshMetrics();
-      beat = beats_between;
+      // Counting the trials of many large studies takes its time; it never
+      // takes more than a fiftieth of it.
+      const absl::Duration pause = std::max(
+          options_.metrics_period, 50 * (options_.clock->Elapsed() - start));
+      beats_to_refresh = pause / options_.health_period - 1;
     }
-    beat -= 1;
     {
       MutexLock lock(&mu_);
       if (!stopped_) wake_.WaitFor(&mu_, options_.health_period);

@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "base/clock.h"
 #include "base/mutex.h"
 #include "server/core/study_service.h"
 #include "server/rpc/metrics.h"
@@ -24,6 +25,7 @@ struct HealthMonitorOptions {
   const StudyStore* store = nullptr;
   StudyService* service = nullptr;
   ServerMetrics* metrics = nullptr;
+  const Clock* clock = nullptr;
   // Is told every change of state, on the monitor's thread or that of
   // SetDraining().
   std::function<void(bool serving)> publish;

@@ -100,7 +100,6 @@ absl::Status Server::StartService() {
                         return static_cast<double>(workers->queue_depth());
                       });
   training_ = std::make_unique<TrainingLoop>(service_.get());
-  training_->Start();
   return absl::OkStatus();
 }
 
@@ -124,6 +123,7 @@ absl::Status Server::StartListening() {
   health.store = store_.get();
   health.service = service_.get();
   health.metrics = metrics_.get();
+  health.clock = clock_.get();
   health.publish = [server = grpc_server_.get()](bool serving) {
     server->GetHealthCheckService()->SetServingStatus(kServiceName, serving);
     server->GetHealthCheckService()->SetServingStatus("", serving);
