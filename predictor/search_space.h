@@ -166,8 +166,9 @@ class SearchSpace final {
   // All valid points in lexicographic order, when no more than `limit`;
   // nullptr when there are more or it takes too long. The result for a context
   // without fixed knobs is remembered for the last few contexts.
-  std::shared_ptr<const std::vector<Point>> ValidPoints(
-      const Context& context, const FixedKnobs& fixed, size_t limit) const;
+  std::shared_ptr<const std::vector<Point>> ValidPoints(const Context& context,
+                                                        const FixedKnobs& fixed,
+                                                        size_t limit) const;
   // At most `limit` different valid points near `point`, in random order of
   // nearness: those that differ from it in one knob by any other level, plus
   // repairs (activity of dependent knobs is set from their defaults); then

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "predictor/space_view.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace cubicml {
+
+SpaceView::SpaceView(const SpaceModel& model, Context context)
+    : context_(std::move(context)) {
+  size_t total = 0;
+  verdicts_.resize(model.predicates.size());
+  for (size_t p = 0; p < model.predicates.size(); ++p) {
+    const size_t size = model.predicates[p].combinations;
+    if (size == 0 || size > kMaxRemembered ||
+        total + size > kMaxRememberedTotal) {
+      continue;
+    }
+    total += size;
+    verdicts_[p] = std::make_unique<std::atomic<uint8_t>[]>(size);
+  }
+  for (const TableModel& table : model.tables) {
+    table_roots_.push_back(table.NarrowByContext(context_));
+  }
+}
+
+std::shared_ptr<const std::vector<Point>> SpaceView::GetValidPoints() const {
+  MutexLock lock(&mu_);
+  return valid_points_;
+}
+
+void SpaceView::SetValidPoints(
+    std::shared_ptr<const std::vector<Point>> points) {
+  const size_t knobs = points->empty() ? 0 : points->front().size();
+  if (points->size() * (knobs * sizeof(double) + sizeof(Point) + 16) >
+      kMaxListBytes) {
+    return;
+  }
+  MutexLock lock(&mu_);
+  valid_points_ = std::move(points);
+}
+
+bool SpaceView::HasMoreThan(size_t points) const {
+  MutexLock lock(&mu_);
+  return overflowed_ && points <= more_than_;
+}
+
+void SpaceView::SetMoreThan(size_t points) {
+  MutexLock lock(&mu_);
+  overflowed_ = true;
+  more_than_ = std::max(more_than_, points);
+}
+
+std::shared_ptr<SpaceView> SpaceViews::Get(const Context& context) {
+  {
+    MutexLock lock(&mu_);
+    for (size_t i = views_.size(); i-- > 0;) {
+      if (views_[i]->context().key != context.key) continue;
+      std::rotate(views_.begin() + static_cast<std::ptrdiff_t>(i),
+                  views_.begin() + static_cast<std::ptrdiff_t>(i) + 1,
+                  views_.end());
+      return views_.back();
+    }
+  }
+  // Made outside of the lock: it may take a millisecond. Two threads that make
+  // the same one lose only the memory of one.
+  auto view = std::make_shared<SpaceView>(model_, context);
+  MutexLock lock(&mu_);
+  if (views_.size() >= kKept) views_.erase(views_.begin());
+  views_.push_back(view);
+  return view;
+}
+
+}  // namespace cubicml

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A search space as one context sees it, with what was found out about it:
+// verdicts of its predicates, the rows of its tables that are left, the list of
+// its valid points.
+
+#ifndef CUBICML_PREDICTOR_SPACE_VIEW_H_
+#define CUBICML_PREDICTOR_SPACE_VIEW_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/mutex.h"
+#include "predictor/search_space.h"
+#include "predictor/space_model.h"
+#include "predictor/table_constraint.h"
+
+namespace cubicml {
+
+// Thread-safe. The model must outlive it.
+class SpaceView {
+ public:
+  // Verdicts remembered for one predicate, and for all; a byte each.
+  static constexpr size_t kMaxRemembered = size_t{1} << 20;
+  static constexpr size_t kMaxRememberedTotal = size_t{1} << 22;
+  static constexpr size_t kMaxListBytes = size_t{32} << 20;
+
+  SpaceView(const SpaceModel& model, Context context);
+
+  const Context& context() const { return context_; }
+
+  // One entry for each combination of levels of the predicate's knobs: 0, or 1
+  // + Verdict. Every writer of an entry writes the same, so no order is needed.
+  // Null where there would be too many.
+  std::atomic<uint8_t>* verdicts(size_t predicate) const {
+    return verdicts_[predicate].get();
+  }
+  // Rows of a table that agree with the context.
+  const TableRows::Matches& table_roots(size_t table) const {
+    return table_roots_[table];
+  }
+
+  // The list of all valid points; null while not known.
+  std::shared_ptr<const std::vector<Point>> GetValidPoints() const;
+  // Keeps the list if it is not too large.
+  void SetValidPoints(std::shared_ptr<const std::vector<Point>> points);
+  // Whether there are known to be more valid points than this, or that listing
+  // so many takes too long.
+  bool HasMoreThan(size_t points) const;
+  void SetMoreThan(size_t points);
+
+ private:
+  const Context context_;
+  std::vector<std::unique_ptr<std::atomic<uint8_t>[]>> verdicts_;
+  std::vector<TableRows::Matches> table_roots_;
+
+  mutable Mutex mu_;
+  std::shared_ptr<const std::vector<Point>> valid_points_ ABSL_GUARDED_BY(mu_);
+  bool overflowed_ ABSL_GUARDED_BY(mu_) = false;
+  size_t more_than_ ABSL_GUARDED_BY(mu_) = 0;
+};
+
+// The views of the contexts that were used last. Thread-safe.
+class SpaceViews {
+ public:
+  static constexpr size_t kKept = 4;
+
+  // The model must outlive it.
+  explicit SpaceViews(const SpaceModel& model) : model_(model) {}
+
+  std::shared_ptr<SpaceView> Get(const Context& context);
+
+ private:
+  const SpaceModel& model_;
+  Mutex mu_;
+  // The one used last at the back.
+  std::vector<std::shared_ptr<SpaceView>> views_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace cubicml
+
+#endif  // CUBICML_PREDICTOR_SPACE_VIEW_H_
