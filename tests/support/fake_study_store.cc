@@ -328,6 +328,16 @@ absl::Status FakeStudyStore::ScanTrials(
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::map<v1::Trial::State, int64_t>> FakeStudyStore::CountTrials(
+    StudyId study) {
+  MutexLock lock(&mu_);
+  std::map<v1::Trial::State, int64_t> counts;
+  const StudyRecord* record = FindStudy(study);
+  if (record == nullptr) return counts;
+  for (const auto& [number, trial] : record->trials) ++counts[trial.state()];
+  return counts;
+}
+
 absl::StatusOr<std::vector<StudyStore::TrialKey>>
 FakeStudyStore::ListExpiredLeases(absl::Time now) {
   MutexLock lock(&mu_);

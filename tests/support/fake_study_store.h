@@ -56,6 +56,8 @@ class FakeStudyStore final : public StudyStore {
   absl::Status ScanTrials(
       StudyId study, TrialNumber after, absl::string_view filter,
       const std::function<absl::Status(v1::Trial&&)>& visit) override;
+  absl::StatusOr<std::map<v1::Trial::State, int64_t>> CountTrials(
+      StudyId study) override;
   absl::StatusOr<std::vector<TrialKey>> ListExpiredLeases(
       absl::Time now) override;
   absl::StatusOr<std::optional<std::vector<v1::Trial>>> FindCreatedTrials(

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "storage/reader_pool.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/status_macros.h"
+
+namespace cubicml {
+namespace {
+
+absl::Status ReadAtOneMoment(Database* db,
+                             absl::FunctionRef<absl::Status(Database*)> read) {
+  CUBICML_ASSIGN_OR_RETURN(Transaction transaction, Transaction::BeginRead(db));
+  CUBICML_RETURN_IF_ERROR(read(db));
+  return transaction.Commit();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ReaderPool>> ReaderPool::Open(
+    const Database::Options& options, size_t count) {
+  std::unique_ptr<ReaderPool> pool(new ReaderPool);
+  MutexLock lock(&pool->mu_);
+  for (size_t i = 0; i < std::max<size_t>(count, 1); ++i) {
+    CUBICML_ASSIGN_OR_RETURN(Database db, Database::Open(options));
+    CUBICML_RETURN_IF_ERROR(
+        db.Execute("PRAGMA query_only = ON; PRAGMA cache_size = -8000"));
+    pool->free_.push_back(std::make_unique<Database>(std::move(db)));
+  }
+  return pool;
+}
+
+absl::Status ReaderPool::Read(absl::FunctionRef<absl::Status(Database*)> read) {
+  std::unique_ptr<Database> db;
+  {
+    MutexLock lock(&mu_);
+    while (free_.empty() && !closed_) returned_.Wait(&mu_);
+    if (closed_) return absl::UnavailableError("the store is closed");
+    // The last returned one has the warmest cache.
+    db = std::move(free_.back());
+    free_.pop_back();
+    ++borrowed_;
+  }
+  absl::Status status = ReadAtOneMoment(db.get(), read);
+  MutexLock lock(&mu_);
+  free_.push_back(std::move(db));
+  --borrowed_;
+  closed_ ? returned_.NotifyAll() : returned_.NotifyOne();
+  return status;
+}
+
+void ReaderPool::Close() {
+  MutexLock lock(&mu_);
+  closed_ = true;
+  returned_.NotifyAll();
+  while (borrowed_ > 0) returned_.Wait(&mu_);
+  free_.clear();
+}
+
+}  // namespace cubicml
