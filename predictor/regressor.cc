@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "predictor/kernel_regressor.h"
 #include "predictor/linear_regressor.h"
+#include "predictor/network_regressor.h"
 
 namespace cubicml {
 
@@ -19,6 +20,7 @@ absl::StatusOr<std::unique_ptr<Regressor>> LoadRegressor(
     case internal::Regressor::kKernel:
       return LoadKernelRegressor(proto.kernel(), columns);
     case internal::Regressor::kNetwork:
+      return LoadNetworkRegressor(proto.network(), columns);
     case internal::Regressor::kMixture:
     case internal::Regressor::KIND_NOT_SET:
       break;

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "predictor/kernel_trainer.h"
+
+#include "predictor/kernel_regressor.h"
+#include "predictor/single_kind_trainer.h"
+
+namespace cubicml {
+
+std::unique_ptr<Trainer> NewKernelTrainer() {
+  return NewSingleKindTrainer(
+      {"gaussian-process",
+       [](const RegressionProblem& problem, Rng, const std::stop_token& stop) {
+         return FitKernel(problem, stop);
+       },
+       kMaxKernelRows},
+      {FitKernel, kMaxKernelRows});
+}
+
+}  // namespace cubicml
