@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Compares configurations of dlrm_train on a machine whose speed drifts: runs
-# all of them in turn, several rounds, and prints for each the median speed and
-# the median of its ratios to the first one of the same round.
+# each of them right after the first one, the reference, several rounds, and
+# prints for each the median speed and the median ratio to its own reference.
 #
 #   measure_knobs.sh DLRM_TRAIN ROUNDS < knobs_alone.txt
 #
@@ -19,16 +19,22 @@ program=$1
 rounds=$2
 mapfile -t configurations
 
+# A configuration that fails, for want of memory say, has speed 0.
+measure() {
+  local flags=() qps
+  if [ "$1" != - ]; then
+    read -r -a flags <<< "$1"
+  fi
+  qps=$("$program" --loss_samples=0 --seconds=1 "${flags[@]}" 2> /dev/null |
+    sed -n 's/^qps=//p') || true
+  echo "${qps:-0}"
+}
+
 for ((round = 0; round < rounds; ++round)); do
   for configuration in "${configurations[@]}"; do
-    flags=()
-    if [ "$configuration" != - ]; then
-      read -r -a flags <<< "$configuration"
-    fi
-    # A configuration that fails, for want of memory say, counts as speed 0.
-    qps=$("$program" --loss_samples=0 --seconds=2 "${flags[@]}" 2> /dev/null |
-      sed -n 's/^qps=//p') || true
-    printf '%d\t%s\t%s\n' "$round" "$configuration" "${qps:-0}"
+    reference=$(measure "${configurations[0]}")
+    printf '%s\t%s\t%s\n' "$configuration" "$(measure "$configuration")" \
+      "$reference"
   done
 done | awk -F'\t' '
   function median(list, n,   values, i, j, swap) {
@@ -40,12 +46,11 @@ done | awk -F'\t' '
         }
     return values[int((n + 1) / 2)]
   }
-  !($1 in reference) { reference[$1] = $3 }
-  !($2 in runs) { order[++count] = $2 }
+  !($1 in runs) { order[++count] = $1 }
   {
-    ++runs[$2]
-    speeds[$2] = speeds[$2] " " $3
-    ratios[$2] = ratios[$2] " " (reference[$1] > 0 ? $3 / reference[$1] : 0)
+    ++runs[$1]
+    speeds[$1] = speeds[$1] " " $2
+    ratios[$1] = ratios[$1] " " ($3 > 0 ? $2 / $3 : 0)
   }
   END {
     for (i = 1; i <= count; ++i)
