@@ -89,7 +89,7 @@ class Database {
   struct Options {
     std::string path;  // ":memory:" for one in memory
     Access access = Access::kReadWrite;
-    std::string vfs;  // name of a registered VFS; empty: the default
+    std::string vfs = {};  // name of a registered VFS; empty: the default
     // How long to wait for another process's lock.
     absl::Duration busy_timeout = absl::Seconds(5);
   };

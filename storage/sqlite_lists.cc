@@ -160,8 +160,10 @@ absl::StatusOr<StudyPage> SqliteStudyStore::ListStudies(
     const ListOptions& options) {
   CUBICML_ASSIGN_OR_RETURN(const ListQuery query,
                            ListQuery::ForStudies(options));
-  const ListSource source{"studies JOIN study_definitions ON study_id = id",
-                          "id", "definition", StudyId{}};
+  // CROSS: the studies come first, in the order of their index.
+  const ListSource source{
+      "studies CROSS JOIN study_definitions ON study_id = id", "id",
+      "definition", StudyId{}};
   std::vector<ListRow> rows;
   CUBICML_RETURN_IF_ERROR(
       Read([&](Database* db) { return ReadRows(db, source, query, &rows); }));

@@ -101,8 +101,7 @@ absl::StatusOr<const FakeStudyStore::Request*> FakeStudyStore::FindRequest(
 }
 
 FakeStudyStore::Request* FakeStudyStore::AddRequest(const RequestKey& key) {
-  static Request* const forgotten = new Request;
-  if (key.id.empty()) return forgotten;
+  if (key.id.empty()) return &unnamed_request_;
   Request& request = requests_[key.id];
   request.method = key.method;
   request.fingerprint = key.fingerprint;
@@ -224,7 +223,8 @@ absl::StatusOr<std::vector<v1::Trial>> FakeStudyStore::CreateTrials(
     return TrialsOf(std::get<CreatedTrials>(request->answer));
   }
   CUBICML_RETURN_IF_ERROR(write_error_);
-  for (const v1::Trial& trial : trials) {
+  for (v1::Trial& trial : trials) {
+    trial.clear_name();
     CUBICML_RETURN_IF_ERROR(MakeTrialRow(trial).status());
   }
   StudyRecord* record = FindStudy(study);
@@ -257,8 +257,8 @@ absl::StatusOr<v1::Trial> FakeStudyStore::UpdateTrial(
   v1::Trial& stored = record->trials[number.value];
   v1::Trial changed = stored;
   CUBICML_RETURN_IF_ERROR(mutation(&changed));
-  CUBICML_RETURN_IF_ERROR(MakeTrialRow(changed).status());
   changed.set_name(stored.name());
+  CUBICML_RETURN_IF_ERROR(MakeTrialRow(changed).status());
   *changed.mutable_create_time() = stored.create_time();
   SetTimestamp(NowMicros(), changed.mutable_update_time());
   stored = changed;
@@ -356,9 +356,10 @@ FakeStudyStore::ListExpiredLeases(absl::Time now) {
 
 absl::StatusOr<std::vector<v1::Trial>> FakeStudyStore::TrialsOf(
     const CreatedTrials& created) {
+  std::vector<v1::Trial> trials;
+  if (created.numbers.empty()) return trials;
   StudyRecord* record = FindStudy(StudyId{created.study});
   if (record == nullptr) return RequestTrialsGoneError();
-  std::vector<v1::Trial> trials;
   for (const int64_t number : created.numbers) {
     trials.push_back(record->trials[number]);
   }

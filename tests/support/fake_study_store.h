@@ -105,6 +105,7 @@ class FakeStudyStore final : public StudyStore {
   int64_t next_study_ ABSL_GUARDED_BY(mu_) = 1;
   std::map<int64_t, StudyRecord> studies_ ABSL_GUARDED_BY(mu_);
   std::map<std::string, Request> requests_ ABSL_GUARDED_BY(mu_);
+  Request unnamed_request_ ABSL_GUARDED_BY(mu_);  // what is not remembered
 };
 
 }  // namespace cubicml
