@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "client/request_id.h"
 
 namespace cubicml {
 namespace {

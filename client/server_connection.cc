@@ -5,7 +5,6 @@
 #include <chrono>
 #include <utility>
 
-#include "absl/strings/str_format.h"
 #include "base/clock.h"
 #include "base/mutex.h"
 #include "base/rng.h"
@@ -61,10 +60,6 @@ std::chrono::system_clock::time_point DeadlineIn(absl::Duration timeout) {
 }
 
 }  // namespace
-
-std::string NewRequestId() {
-  return absl::StrFormat("%016x%016x", Rng::NewSeed(), Rng::NewSeed());
-}
 
 ServerConnection::ServerConnection(TuningClientOptions options)
     : options_(std::move(options)),

@@ -22,9 +22,6 @@
 
 namespace cubicml {
 
-// 128 random bits as hexadecimal text.
-std::string NewRequestId();
-
 // Thread-safe.
 class ServerConnection {
  public:

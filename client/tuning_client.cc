@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "client/active_trial.h"
+#include "client/request_id.h"
 #include "client/server_connection.h"
 #include "cubicml/client/resource_names.h"
 
