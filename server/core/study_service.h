@@ -106,6 +106,9 @@ class StudyService {
   int TrainPendingStudies(std::stop_token stop);
   // Ends the trials whose lease has lapsed. Returns how many.
   absl::StatusOr<int> ExpireLeases();
+  // Returns when a study may need training, after `timeout`, or when a stop is
+  // requested.
+  void WaitForWork(absl::Duration timeout, std::stop_token stop);
 
  private:
   struct State;

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "server/core/context_state.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "server/core/stable_hash.h"
+
+namespace cubicml {
+namespace {
+
+std::optional<Point> FindBaseline(const StudyDefinition& definition,
+                                  const Context& context) {
+  absl::StatusOr<Point> point =
+      definition.space()->Baseline(context, definition.space()->Free());
+  if (!point.ok()) return std::nullopt;
+  return *std::move(point);
+}
+
+}  // namespace
+
+ContextState::ContextState(int group_in, Context context_in,
+                           const StudyDefinition& definition)
+    : group(group_in),
+      context(std::move(context_in)),
+      hash(StableHash(context.key)),
+      baseline(FindBaseline(definition, context)),
+      baseline_key(
+          baseline.has_value() ? definition.space()->PointKey(*baseline) : ""),
+      baseline_sums_(definition.metrics().size()),
+      baseline_counts_(definition.metrics().size()) {}
+
+bool ContextState::IsTaken(const std::string& key) const {
+  return measured_.contains(key) || unmeasured_.contains(key);
+}
+
+bool ContextState::IsMeasured(const std::string& key) const {
+  return measured_.contains(key);
+}
+
+size_t ContextState::explored() const {
+  return taken() - (baseline.has_value() && IsTaken(baseline_key) ? 1 : 0);
+}
+
+void ContextState::Reserve(const Pick& pick) {
+  reserved_[pick.key] = pick.point;
+  if (!measured_.contains(pick.key)) unmeasured_.insert(pick.key);
+}
+
+void ContextState::Release(const Pick& pick) {
+  reserved_.erase(pick.key);
+  unmeasured_.erase(pick.key);
+  exhausted_at.reset();
+}
+
+void ContextState::Confirm(const std::string& key) {
+  reserved_.erase(key);
+  if (!measured_.contains(key)) unmeasured_.insert(key);
+}
+
+void ContextState::AddLost(Pick pick) {
+  if (pick.attempt > kMaxAttempts || measured_.contains(pick.key)) return;
+  lost_.push_back(std::move(pick));
+}
+
+bool ContextState::RemoveLost(TrialNumber number) {
+  return std::erase_if(
+             lost_, [&](const Pick& pick) { return pick.lost == number; }) > 0;
+}
+
+TrialNumber ContextState::RemoveLost(const std::string& key) {
+  const auto it =
+      std::find_if(lost_.begin(), lost_.end(),
+                   [&](const Pick& pick) { return pick.key == key; });
+  if (it == lost_.end()) return TrialNumber{};
+  const TrialNumber number = it->lost;
+  lost_.erase(it);
+  return number;
+}
+
+void ContextState::AddMeasurement(const MeasuredRow& measured, size_t row,
+                                  const StudyDefinition& definition) {
+  ++finished_;
+  measured_.insert(measured.key);
+  unmeasured_.erase(measured.key);
+  // A measurement, even a late one, ends the wish to try it again.
+  std::erase_if(lost_,
+                [&](const Pick& pick) { return pick.key == measured.key; });
+  if (!measured.feasible) return;
+  if (baseline.has_value() && measured.key == baseline_key) {
+    for (size_t i = 0; i < measured.metrics.size(); ++i) {
+      if (std::isnan(measured.metrics[i])) continue;
+      baseline_sums_[i] += measured.metrics[i];
+      ++baseline_counts_[i];
+    }
+  }
+  const double objective = measured.metrics.front();
+  if (std::isnan(objective)) return;
+  const bool better =
+      !best_.has_value() ||
+      (definition.maximize() ? objective > best_->objective
+                             : objective < best_->objective) ||
+      // The first of equals, however they arrived.
+      (objective == best_->objective && measured.number < best_->number);
+  if (better) best_ = Best{measured.number, objective, row};
+}
+
+BaselineMetrics ContextState::baseline_metrics(
+    const StudyDefinition& definition) const {
+  BaselineMetrics metrics;
+  for (size_t i = 0; i < baseline_counts_.size(); ++i) {
+    if (baseline_counts_[i] == 0) continue;
+    metrics[definition.metrics()[i].name] =
+        baseline_sums_[i] / static_cast<double>(baseline_counts_[i]);
+  }
+  return metrics;
+}
+
+std::optional<double> ContextState::baseline_objective() const {
+  if (baseline_counts_.front() == 0) return std::nullopt;
+  return baseline_sums_.front() / static_cast<double>(baseline_counts_.front());
+}
+
+}  // namespace cubicml

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a study knows about one context: which configurations are taken, which
+// are to be handed out again, what the baseline and the best have measured, and
+// what the next suggestions are.
+
+#ifndef CUBICML_SERVER_CORE_CONTEXT_STATE_H_
+#define CUBICML_SERVER_CORE_CONTEXT_STATE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "base/strong_id.h"
+#include "cubicml/v1/study.pb.h"
+#include "server/core/search_task.h"
+#include "server/core/study_definition.h"
+
+namespace cubicml {
+
+// How often a configuration is handed out before it counts as tried.
+inline constexpr int32_t kMaxAttempts = 3;
+
+// Not thread-safe: guarded by the study's mutex.
+class ContextState {
+ public:
+  struct Best {
+    TrialNumber number;
+    double objective = 0.0;
+    size_t row = 0;  // in the study's RowLog
+  };
+  // Suggestions that were computed ahead, the best first.
+  struct ReadyList {
+    SearchKind kind = SearchKind::kRandom;
+    int64_t model_version = 0;
+    std::deque<Pick> picks;
+  };
+
+  ContextState(int group, Context context, const StudyDefinition& definition);
+
+  const int group;
+  const Context context;
+  const uint64_t hash;  // of the context, stable
+  // nullopt where the defaults break a constraint.
+  const std::optional<Point> baseline;
+  const std::string baseline_key;
+
+  // ---- Configurations ----
+
+  // It is measured, running, lost, or withdrawn: not to be suggested again
+  // except on purpose.
+  bool IsTaken(const std::string& key) const;
+  bool IsMeasured(const std::string& key) const;
+  size_t taken() const { return measured_.size() + unmeasured_.size(); }
+  // Those taken besides the baseline.
+  size_t explored() const;
+  const std::unordered_set<std::string>& unmeasured() const {
+    return unmeasured_;
+  }
+
+  // Taken by a suggestion that is not stored yet.
+  void Reserve(const Pick& pick);
+  // The suggestion could not be stored: its configuration may be suggested.
+  void Release(const Pick& pick);
+  // The suggestion is a trial now.
+  void Confirm(const std::string& key);
+  const std::unordered_map<std::string, Point>& reserved() const {
+    return reserved_;
+  }
+
+  // ---- Lost attempts ----
+
+  // Handed out again, in the order in which they were lost.
+  std::deque<Pick>& lost() { return lost_; }
+  void AddLost(Pick pick);
+  // Returns false when it is not there: handed out again, or never added.
+  bool RemoveLost(TrialNumber number);
+  // The same by configuration; the number of the lost trial, or 0.
+  TrialNumber RemoveLost(const std::string& key);
+
+  // ---- Measurements ----
+
+  // `row` is the index of `measured` in the study's RowLog.
+  void AddMeasurement(const MeasuredRow& measured, size_t row,
+                      const StudyDefinition& definition);
+  size_t finished() const { return finished_; }
+  const std::optional<Best>& best() const { return best_; }
+  // Mean of what the baseline measured, by metric.
+  BaselineMetrics baseline_metrics(const StudyDefinition& definition) const;
+  std::optional<double> baseline_objective() const;
+
+  // ---- Suggestions ahead ----
+
+  ReadyList ready;
+  // A thread is searching for more; others wait for it.
+  bool searching = false;
+  size_t waiting = 0;        // threads that wait
+  bool design_made = false;  // the initial design was computed,
+  bool design_done = false;  // and all of it is taken
+  // taken() when a search found nothing more; none so far if unset.
+  std::optional<size_t> exhausted_at;
+  // When a suggestion was last asked for, by the study's count of calls; 0 for
+  // never.
+  uint64_t last_asked = 0;
+
+ private:
+  std::unordered_set<std::string> measured_;
+  std::unordered_set<std::string> unmeasured_;
+  std::unordered_map<std::string, Point> reserved_;
+  std::deque<Pick> lost_;
+  size_t finished_ = 0;
+  std::optional<Best> best_;
+  std::vector<double> baseline_sums_;  // by metric
+  std::vector<size_t> baseline_counts_;
+};
+
+}  // namespace cubicml
+
+#endif  // CUBICML_SERVER_CORE_CONTEXT_STATE_H_

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "server/core/study_cache.h"
+
+#include "base/status_macros.h"
+
+namespace cubicml {
+
+StudyCache::StudyCache(StudyLoaderOptions options, size_t max_studies)
+    : options_(options), max_studies_(max_studies) {}
+
+absl::StatusOr<StudyCache::Handle> StudyCache::Acquire(
+    const std::string& name) {
+  {
+    MutexLock lock(&mu_);
+    while (entries_[name].closed) changed_.Wait(&mu_);
+    Entry& entry = entries_[name];
+    if (entry.study != nullptr) {
+      ++entry.users;
+      entry.last_used = ++uses_;
+      return Handle(this, name, entry.study, /*exclusive=*/false);
+    }
+    entry.closed = true;
+  }
+  absl::StatusOr<std::shared_ptr<StudyState>> loaded =
+      LoadStudy(options_, name);
+  MutexLock lock(&mu_);
+  changed_.NotifyAll();
+  if (!loaded.ok()) {
+    entries_.erase(name);
+    return loaded.status();
+  }
+  Entry& entry = entries_[name];
+  entry.study = *loaded;
+  entry.closed = false;
+  entry.users = 1;
+  entry.last_used = ++uses_;
+  EvictLocked();
+  return Handle(this, name, *std::move(loaded), /*exclusive=*/false);
+}
+
+StudyCache::Handle StudyCache::AcquireExclusive(const std::string& name) {
+  MutexLock lock(&mu_);
+  while (entries_[name].closed) changed_.Wait(&mu_);
+  // Newcomers wait from now on; those inside finish.
+  Entry& entry = entries_[name];
+  entry.closed = true;
+  while (entry.users > 0) changed_.Wait(&mu_);
+  entry.users = 1;
+  return Handle(this, name, entry.study, /*exclusive=*/true);
+}
+
+void StudyCache::Release(const std::string& name, bool exclusive) {
+  MutexLock lock(&mu_);
+  const auto it = entries_.find(name);
+  --it->second.users;
+  if (exclusive) {
+    if (it->second.study != nullptr) it->second.study->Retire();
+    entries_.erase(it);
+    changed_.NotifyAll();
+    return;
+  }
+  // Only who changes a study waits for its users.
+  if (it->second.closed && it->second.users == 0) changed_.NotifyAll();
+}
+
+void StudyCache::EvictLocked() {
+  while (entries_.size() > max_studies_) {
+    auto oldest = entries_.end();
+    for (auto it = entries_.begin(); it != entries_.end(); ++it) {
+      const Entry& entry = it->second;
+      // Leases of a study in memory run on the clock that never jumps.
+      if (entry.closed || entry.users > 0 || entry.study->held_trials() > 0) {
+        continue;
+      }
+      if (oldest == entries_.end() ||
+          entry.last_used < oldest->second.last_used) {
+        oldest = it;
+      }
+    }
+    if (oldest == entries_.end()) return;
+    oldest->second.study->Retire();
+    entries_.erase(oldest);
+  }
+}
+
+absl::StatusOr<StudyId> StudyCache::FindId(const std::string& name) {
+  const std::shared_ptr<StudyState> study = Find(name);
+  if (study != nullptr) return study->id();
+  CUBICML_ASSIGN_OR_RETURN(const StoredStudy stored,
+                           options_.store->GetStudy(name));
+  return stored.id;
+}
+
+std::vector<std::shared_ptr<StudyState>> StudyCache::List() const {
+  std::vector<std::shared_ptr<StudyState>> studies;
+  MutexLock lock(&mu_);
+  for (const auto& [name, entry] : entries_) {
+    if (entry.study != nullptr && !entry.closed) {
+      studies.push_back(entry.study);
+    }
+  }
+  return studies;
+}
+
+std::shared_ptr<StudyState> StudyCache::Find(const std::string& name) const {
+  MutexLock lock(&mu_);
+  const auto it = entries_.find(name);
+  return it == entries_.end() ? nullptr : it->second.study;
+}
+
+}  // namespace cubicml

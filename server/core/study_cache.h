@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The studies in memory. Loads one when it is first used, drops the least
+// recently used, and keeps a study that is being changed to itself.
+
+#ifndef CUBICML_SERVER_CORE_STUDY_CACHE_H_
+#define CUBICML_SERVER_CORE_STUDY_CACHE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/mutex.h"
+#include "base/strong_id.h"
+#include "server/core/study_loader.h"
+#include "server/core/study_state.h"
+
+namespace cubicml {
+
+// Thread-safe. Must outlive its handles.
+class StudyCache {
+ public:
+  // A study in use: while it lives, the study is neither dropped nor changed.
+  class Handle {
+   public:
+    Handle(StudyCache* cache, std::string name,
+           std::shared_ptr<StudyState> study, bool exclusive)
+        : cache_(cache),
+          name_(std::move(name)),
+          study_(std::move(study)),
+          exclusive_(exclusive) {}
+    ~Handle() {
+      if (cache_ != nullptr) cache_->Release(name_, exclusive_);
+    }
+    Handle(Handle&& other) noexcept
+        : cache_(std::exchange(other.cache_, nullptr)),
+          name_(std::move(other.name_)),
+          study_(std::move(other.study_)),
+          exclusive_(other.exclusive_) {}
+    Handle& operator=(Handle&&) = delete;
+
+    StudyState* operator->() const { return study_.get(); }
+    StudyState* get() const { return study_.get(); }
+
+   private:
+    StudyCache* cache_;
+    std::string name_;
+    std::shared_ptr<StudyState> study_;
+    bool exclusive_;
+  };
+
+  StudyCache(StudyLoaderOptions options, size_t max_studies);
+
+  // Loads the study when it is not in memory. NOT_FOUND, and the loader's.
+  absl::StatusOr<Handle> Acquire(const std::string& name);
+  // Waits until nobody uses the study and keeps others out while the handle
+  // lives; then the study is dropped, to be loaded anew. Loads nothing: the
+  // handle is empty when the study was not in memory, or does not exist.
+  Handle AcquireExclusive(const std::string& name);
+
+  // The id of a study, without loading it. NOT_FOUND.
+  absl::StatusOr<StudyId> FindId(const std::string& name);
+  // Those in memory now.
+  std::vector<std::shared_ptr<StudyState>> List() const;
+  // The one with this name, or null; does not load it.
+  std::shared_ptr<StudyState> Find(const std::string& name) const;
+
+ private:
+  struct Entry {
+    std::shared_ptr<StudyState> study;
+    size_t users = 0;
+    bool closed = false;  // being loaded or changed: wait
+    uint64_t last_used = 0;
+  };
+
+  void Release(const std::string& name, bool exclusive);
+  void EvictLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  const StudyLoaderOptions options_;
+  const size_t max_studies_;
+
+  mutable Mutex mu_;
+  CondVar changed_;
+  std::map<std::string, Entry> entries_ ABSL_GUARDED_BY(mu_);
+  uint64_t uses_ ABSL_GUARDED_BY(mu_) = 0;
+};
+
+}  // namespace cubicml
+
+#endif  // CUBICML_SERVER_CORE_STUDY_CACHE_H_

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What StudyService does without being asked: training and leases.
+
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "base/log.h"
+#include "base/status_macros.h"
+#include "server/core/model_checkpoint.h"
+#include "server/core/model_training.h"
+#include "server/core/study_service.h"
+#include "server/core/study_service_state.h"
+#include "server/core/trial_change.h"
+
+namespace cubicml {
+namespace {
+
+constexpr int kStudyPage = 1000;
+
+}  // namespace
+
+bool StudyService::State::TrainStudy(StudyState* study,
+                                     const std::stop_token& stop) {
+  const std::string& name = study->definition().name();
+  const StudyState::TrainingInput input = study->BeginTraining();
+  const absl::StatusOr<std::shared_ptr<const Model>> model = TrainModel(
+      study->definition(), input, *options.trainer, *options.clock, stop);
+  if (absl::IsCancelled(model.status())) {
+    study->RetryTraining();
+    return false;
+  }
+  // Too few rows; more will come.
+  if (absl::IsFailedPrecondition(model.status())) return false;
+  if (!model.ok()) {
+    observer().OnModelRefused(name, model.status());
+    CUBICML_LOG(WARNING) << "a model was refused" << Field("study", name)
+                         << Field("why", model.status().ToString());
+    return false;
+  }
+  if (study->retired()) return false;
+  const absl::Status stored = store().CreateModel(
+      study->id(), FormatModel(study->definition(), **model));
+  if (!stored.ok()) {
+    if (absl::IsAlreadyExists(stored)) study->SetModelVersion(input.version);
+    study->RetryTraining();
+    CUBICML_LOG(WARNING) << "a model could not be stored"
+                         << Field("study", name)
+                         << Field("why", stored.ToString());
+    return false;
+  }
+  std::vector<StudyState::AheadList> lists;
+  for (SearchTask& task : study->MakeAheadTasks(*model)) {
+    absl::StatusOr<std::vector<Pick>> picks = RunSearch(task, stop);
+    // Without a list the next call searches itself, and tells what is wrong.
+    if (picks.ok()) lists.push_back({std::move(task), *std::move(picks)});
+  }
+  study->InstallModel(*model, std::move(lists));
+  observer().OnModelTrained(name, (*model)->quality);
+  return true;
+}
+
+int StudyService::TrainPendingStudies(std::stop_token stop) {
+  int trained = 0;
+  for (const std::shared_ptr<StudyState>& study : state_->cache.List()) {
+    if (stop.stop_requested()) break;
+    if (!study->NeedsTraining()) continue;
+    if (state_->TrainStudy(study.get(), stop)) ++trained;
+  }
+  return trained;
+}
+
+int StudyService::State::ExpireStudyLeases(StudyState* study) {
+  int expired = 0;
+  for (const StudyState::LapsedLease& lapsed : study->ListLapsedLeases()) {
+    const absl::StatusOr<Change> change = ChangeTrial(
+        study, lapsed.number,
+        [&](v1::Trial* trial) {
+          return ApplyExpiry(lapsed.expire_time, options.clock->Now(), trial);
+        },
+        RequestKey{});
+    if (!change.ok()) {
+      CUBICML_LOG(WARNING) << "a lapsed lease could not be ended"
+                           << Field("study", study->definition().name())
+                           << Field("trial", lapsed.number.value)
+                           << Field("why", change.status().ToString());
+      continue;
+    }
+    if (!change->changed) continue;
+    ++expired;
+    observer().OnLeaseExpired(study->definition().name());
+    OnTrialEnded(*study, change->trial);
+  }
+  return expired;
+}
+
+absl::Status StudyService::State::LoadStudiesWithLapsedLeases() {
+  CUBICML_ASSIGN_OR_RETURN(const std::vector<StudyStore::TrialKey> lapsed,
+                           store().ListExpiredLeases(options.clock->Now()));
+  std::set<StudyId> missing;
+  for (const StudyStore::TrialKey& key : lapsed) missing.insert(key.study);
+  for (const std::shared_ptr<StudyState>& study : cache.List()) {
+    missing.erase(study->id());
+  }
+  ListOptions list;
+  list.page_size = kStudyPage;
+  while (!missing.empty()) {
+    CUBICML_ASSIGN_OR_RETURN(const StudyPage page, store().ListStudies(list));
+    for (const StoredStudy& stored : page.studies) {
+      if (missing.erase(stored.id) == 0) continue;
+      const absl::StatusOr<StudyCache::Handle> study =
+          cache.Acquire(stored.study.name());
+      if (study.ok()) continue;
+      CUBICML_LOG(WARNING) << "a study with lapsed leases cannot be loaded"
+                           << Field("study", stored.study.name())
+                           << Field("why", study.status().ToString());
+    }
+    if (page.next_page_token.empty()) break;
+    list.page_token = page.next_page_token;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int> StudyService::ExpireLeases() {
+  CUBICML_RETURN_IF_ERROR(state_->LoadStudiesWithLapsedLeases());
+  int expired = 0;
+  for (const std::shared_ptr<StudyState>& listed : state_->cache.List()) {
+    if (listed->ListLapsedLeases().empty()) continue;
+    const absl::StatusOr<StudyCache::Handle> study =
+        state_->cache.Acquire(listed->definition().name());
+    // Deleted just now.
+    if (!study.ok()) continue;
+    expired += state_->ExpireStudyLeases(study->get());
+  }
+  return expired;
+}
+
+void StudyService::WaitForWork(absl::Duration timeout, std::stop_token stop) {
+  const std::stop_callback wake(stop, [this] { state_->WakeTrainer(); });
+  MutexLock lock(&state_->mu);
+  const absl::Duration end = state_->options.clock->Elapsed() + timeout;
+  while (!state_->work_pending && !stop.stop_requested()) {
+    const absl::Duration left = end - state_->options.clock->Elapsed();
+    if (left <= absl::ZeroDuration() ||
+        !state_->work.WaitFor(&state_->mu, left)) {
+      break;
+    }
+  }
+  state_->work_pending = false;
+}
+
+}  // namespace cubicml

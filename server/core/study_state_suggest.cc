@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The part of StudyState that says what to hand out next.
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "base/rng.h"
+#include "server/core/study_state.h"
+#include "server/core/trial_state.h"
+
+namespace cubicml {
+namespace {
+
+constexpr size_t kMaxContexts = 65'536;
+// A model that has seen this many measurements of other contexts knows more
+// than an initial design would find out.
+constexpr int64_t kMinForeignRows = 20;
+// Fewer measurements than these teach no model anything.
+constexpr size_t kMinTrainingRows = 3;
+constexpr double kNewRowsShare = 0.05;
+// A search by the model finds this many at once: scoring costs more than
+// choosing, and the next calls find them ready.
+constexpr size_t kMinModelBatch = 8;
+constexpr size_t kMaxBatch = 1024;
+constexpr size_t kBatchPerWaiter = 4;
+// Of what is taken in a context: copying that for a search then costs each
+// suggestion the same however long the history is.
+constexpr size_t kBatchShare = 64;
+// Contexts whose suggestions are computed ahead.
+constexpr size_t kMaxAheadContexts = 8;
+
+// What a seed is for.
+enum class SeedUse : uint64_t {
+  kDesign = 1,
+  kSpaceFilling = 2,
+  kRandom = 3,
+  kModel = 4,
+  kFallback = 5,
+};
+
+uint64_t DeriveSeed(const StudyDefinition& definition,
+                    const ContextState& context, SeedUse use,
+                    int64_t model_version) {
+  // The whole design is drawn at once, the others go on from what is taken.
+  const uint64_t position = use == SeedUse::kDesign ? 0 : context.taken();
+  Rng rng = Rng::Derive(definition.seed(),
+                        {static_cast<uint64_t>(use), context.hash,
+                         static_cast<uint64_t>(model_version), position});
+  return rng();
+}
+
+}  // namespace
+
+absl::StatusOr<int> StudyState::FindOrAddContext(const Context& context) {
+  MutexLock lock(&mu_);
+  const auto it = groups_.find(context.key);
+  if (it == groups_.end() && contexts_.size() >= kMaxContexts) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(definition_->name(), " already has ", kMaxContexts,
+                     " different contexts"));
+  }
+  const int group = GroupLocked(context);
+  contexts_[static_cast<size_t>(group)]->last_asked = ++calls_;
+  return group;
+}
+
+std::optional<size_t> StudyState::BestRow(int group) const {
+  MutexLock lock(&mu_);
+  const ContextState& context = *contexts_[static_cast<size_t>(group)];
+  if (!context.best().has_value()) return std::nullopt;
+  return context.best()->row;
+}
+
+std::optional<Pick> StudyState::Baseline(int group) {
+  MutexLock lock(&mu_);
+  ContextState& context = *contexts_[static_cast<size_t>(group)];
+  if (!context.baseline.has_value()) return std::nullopt;
+  Pick pick;
+  pick.point = *context.baseline;
+  pick.key = context.baseline_key;
+  const bool again = context.IsTaken(pick.key);
+  pick.suggestion.set_source(again ? v1::Trial::REPEAT : v1::Trial::BASELINE);
+  if (!again) context.Reserve(pick);
+  return pick;
+}
+
+bool StudyState::TakeLostLocked(const SuggestionNeed& need,
+                                ContextState* context,
+                                std::vector<Pick>* picks) {
+  std::deque<Pick>& lost = context->lost();
+  for (auto it = lost.begin(); it != lost.end(); ++it) {
+    TrialRecord& record = records_[it->lost.value];
+    // Its holder came back, or the caller wants something else.
+    if (record.reissued || !SatisfiesFixed(it->point, need.fixed)) continue;
+    record.reissued = true;
+    picks->push_back(std::move(*it));
+    lost.erase(it);
+    context->Reserve(picks->back());
+    return true;
+  }
+  return false;
+}
+
+bool StudyState::TakeBaselineLocked(const SuggestionNeed& need,
+                                    ContextState* context,
+                                    std::vector<Pick>* picks) {
+  if (!context->baseline.has_value() ||
+      context->IsTaken(context->baseline_key) ||
+      !SatisfiesFixed(*context->baseline, need.fixed)) {
+    return false;
+  }
+  Pick pick;
+  pick.point = *context->baseline;
+  pick.key = context->baseline_key;
+  pick.suggestion.set_source(v1::Trial::BASELINE);
+  context->Reserve(pick);
+  picks->push_back(std::move(pick));
+  return true;
+}
+
+bool StudyState::TakeReadyLocked(const SuggestionNeed& need,
+                                 ContextState* context,
+                                 std::vector<Pick>* picks) {
+  if (need.any_fixed) return false;
+  ContextState::ReadyList& ready = context->ready;
+  const int64_t version =
+      model_ == nullptr ? 0 : model_->quality.model_version();
+  // A design does not depend on the model, the rest is stale without it.
+  if (ready.kind != ChooseKindLocked(need, *context) ||
+      (ready.kind != SearchKind::kDesign && ready.model_version != version)) {
+    ready.picks.clear();
+    return false;
+  }
+  while (!ready.picks.empty()) {
+    Pick pick = std::move(ready.picks.front());
+    ready.picks.pop_front();
+    if (context->IsTaken(pick.key)) continue;
+    context->Reserve(pick);
+    picks->push_back(std::move(pick));
+    return true;
+  }
+  return false;
+}
+
+SearchKind StudyState::ChooseKindLocked(const SuggestionNeed& need,
+                                        const ContextState& context) const {
+  if (definition_->algorithm() == v1::RANDOM) return SearchKind::kRandom;
+  if (need.exploit && model_ != nullptr) return SearchKind::kModel;
+  const int64_t foreign =
+      model_ == nullptr
+          ? 0
+          : model_->quality.rows() - static_cast<int64_t>(context.finished());
+  if (!need.any_fixed && !context.design_done && foreign < kMinForeignRows &&
+      context.explored() < definition_->initial_trials()) {
+    return SearchKind::kDesign;
+  }
+  return model_ == nullptr ? SearchKind::kSpaceFilling : SearchKind::kModel;
+}
+
+size_t StudyState::SearchCountLocked(SearchKind kind, size_t count,
+                                     const ContextState& context) const {
+  if (kind == SearchKind::kDesign) return definition_->initial_trials();
+  size_t wanted = std::max({count, kBatchPerWaiter * context.waiting,
+                            context.taken() / kBatchShare});
+  if (kind == SearchKind::kModel) wanted = std::max(wanted, kMinModelBatch);
+  return std::min(wanted, kMaxBatch);
+}
+
+SearchTask StudyState::MakeTaskLocked(const SuggestionNeed& need,
+                                      SearchKind kind, size_t count,
+                                      const ContextState& context) const {
+  SearchTask task;
+  task.kind = kind;
+  task.group = context.group;
+  task.count = count;
+  task.definition = definition_;
+  task.model = model_;
+  SeedUse use = SeedUse::kModel;
+  if (kind == SearchKind::kDesign) use = SeedUse::kDesign;
+  if (kind == SearchKind::kSpaceFilling) use = SeedUse::kSpaceFilling;
+  if (kind == SearchKind::kRandom) use = SeedUse::kRandom;
+  task.seed = DeriveSeed(*definition_, context, use,
+                         kind == SearchKind::kModel ? task.model_version() : 0);
+  task.context = context.context;
+  task.fixed = need.fixed;
+  task.baseline = context.baseline;
+  task.rows = rows_.Share();
+  task.unmeasured = context.unmeasured();
+  for (const auto& [number, active] : active_) {
+    if (active.group == context.group) task.pending.push_back(active.point);
+  }
+  for (const auto& [key, point] : context.reserved()) {
+    task.pending.push_back(point);
+  }
+  return task;
+}
+
+StudyState::Step StudyState::TakeAtHand(const SuggestionNeed& need,
+                                        size_t count, std::vector<Pick>* picks,
+                                        SearchTask* task) {
+  MutexLock lock(&mu_);
+  ContextState& context = *contexts_[static_cast<size_t>(need.group)];
+  const size_t before = picks->size();
+  const bool lost_first = !need.exploit || model_ == nullptr;
+  while (picks->size() - before < count) {
+    if (lost_first && (TakeLostLocked(need, &context, picks) ||
+                       TakeBaselineLocked(need, &context, picks))) {
+      continue;
+    }
+    if (!TakeReadyLocked(need, &context, picks)) break;
+  }
+  if (picks->size() > before) return Step::kPicked;
+  if (context.searching && !need.any_fixed) return Step::kWait;
+  if (!need.any_fixed && context.exhausted_at == context.taken()) {
+    return Step::kExhausted;
+  }
+  SearchKind kind = ChooseKindLocked(need, context);
+  if (kind == SearchKind::kDesign && context.design_made) {
+    // What the design holds is all taken.
+    context.design_done = true;
+    kind = ChooseKindLocked(need, context);
+  }
+  *task = MakeTaskLocked(
+      need, kind,
+      need.any_fixed ? count : SearchCountLocked(kind, count, context),
+      context);
+  if (!need.any_fixed) context.searching = true;
+  return Step::kSearch;
+}
+
+void StudyState::FinishSearch(const SuggestionNeed& need,
+                              const SearchTask& task,
+                              absl::StatusOr<std::vector<Pick>> found,
+                              size_t count, std::vector<Pick>* picks) {
+  MutexLock lock(&mu_);
+  ContextState& context = *contexts_[static_cast<size_t>(task.group)];
+  if (need.any_fixed) {
+    if (!found.ok()) return;
+    for (Pick& pick : *found) {
+      if (picks->size() >= count) return;
+      if (context.IsTaken(pick.key)) continue;
+      context.Reserve(pick);
+      picks->push_back(std::move(pick));
+    }
+    return;
+  }
+  context.searching = false;
+  searched_.NotifyAll();
+  if (!found.ok()) return;
+  if (task.kind == SearchKind::kDesign) {
+    context.design_made = true;
+  } else if (found->empty()) {
+    context.exhausted_at = context.taken();
+  }
+  context.ready.kind = task.kind;
+  context.ready.model_version = task.model_version();
+  context.ready.picks.assign(std::make_move_iterator(found->begin()),
+                             std::make_move_iterator(found->end()));
+}
+
+void StudyState::WaitForSearch(int group, absl::Duration timeout) {
+  MutexLock lock(&mu_);
+  ContextState& context = *contexts_[static_cast<size_t>(group)];
+  if (!context.searching) return;
+  ++context.waiting;
+  searched_.WaitFor(&mu_, timeout);
+  --context.waiting;
+}
+
+SearchTask StudyState::MakeRandomTask(const SuggestionNeed& need) {
+  MutexLock lock(&mu_);
+  const ContextState& context = *contexts_[static_cast<size_t>(need.group)];
+  SearchTask task = MakeTaskLocked(need, SearchKind::kRandom, 1, context);
+  task.model = nullptr;
+  task.seed = DeriveSeed(*definition_, context, SeedUse::kFallback, 0);
+  return task;
+}
+
+bool StudyState::Reserve(int group, const Pick& pick) {
+  MutexLock lock(&mu_);
+  ContextState& context = *contexts_[static_cast<size_t>(group)];
+  if (context.IsTaken(pick.key)) return false;
+  context.Reserve(pick);
+  return true;
+}
+
+void StudyState::Release(int group, const Pick& pick) {
+  MutexLock lock(&mu_);
+  ContextState& context = *contexts_[static_cast<size_t>(group)];
+  if (pick.suggestion.source() == v1::Trial::REPEAT) return;
+  if (pick.lost.value != 0) {
+    TrialRecord& record = records_[pick.lost.value];
+    record.reissued = false;
+    context.Confirm(pick.key);
+    if (IsLost(record.state)) context.lost().push_front(pick);
+    return;
+  }
+  context.Release(pick);
+  if (pick.suggestion.source() == v1::Trial::BASELINE) return;
+  context.ready.picks.push_front(pick);
+}
+
+void StudyState::Discard(int group, const Pick& pick) {
+  MutexLock lock(&mu_);
+  contexts_[static_cast<size_t>(group)]->Confirm(pick.key);
+}
+
+bool StudyState::AnyRunning(int group) const {
+  MutexLock lock(&mu_);
+  if (!contexts_[static_cast<size_t>(group)]->reserved().empty()) return true;
+  return std::any_of(active_.begin(), active_.end(), [&](const auto& entry) {
+    return entry.second.group == group;
+  });
+}
+
+std::shared_ptr<const Model> StudyState::model() const {
+  MutexLock lock(&mu_);
+  return model_;
+}
+
+bool StudyState::NeedsTraining() const {
+  if (definition_->algorithm() == v1::RANDOM) return false;
+  MutexLock lock(&mu_);
+  if (rows_.size() < kMinTrainingRows || rows_.size() <= trained_rows_) {
+    return false;
+  }
+  const double wanted =
+      std::max(1.0, kNewRowsShare * static_cast<double>(trained_rows_));
+  return static_cast<double>(rows_.size() - trained_rows_) >= wanted;
+}
+
+StudyState::TrainingInput StudyState::BeginTraining() {
+  MutexLock lock(&mu_);
+  trained_rows_ = rows_.size();
+  return {rows_.Share(), model_version_ + 1};
+}
+
+void StudyState::SetModelVersion(int64_t version) {
+  MutexLock lock(&mu_);
+  model_version_ = version;
+}
+
+void StudyState::RetryTraining() {
+  MutexLock lock(&mu_);
+  trained_rows_ = 0;
+}
+
+std::vector<SearchTask> StudyState::MakeAheadTasks(
+    std::shared_ptr<const Model> model) {
+  MutexLock lock(&mu_);
+  std::vector<const ContextState*> recent;
+  for (const auto& context : contexts_) {
+    if (context->last_asked > 0) recent.push_back(context.get());
+  }
+  std::sort(recent.begin(), recent.end(),
+            [](const ContextState* a, const ContextState* b) {
+              return a->last_asked > b->last_asked;
+            });
+  recent.resize(std::min(recent.size(), kMaxAheadContexts));
+  SuggestionNeed need;
+  need.fixed = definition_->space()->Free();
+  std::vector<SearchTask> tasks;
+  model_.swap(model);  // what is chosen below is for the new model
+  for (const ContextState* context : recent) {
+    if (ChooseKindLocked(need, *context) != SearchKind::kModel) continue;
+    tasks.push_back(MakeTaskLocked(
+        need, SearchKind::kModel,
+        SearchCountLocked(SearchKind::kModel, 1, *context), *context));
+  }
+  model_.swap(model);
+  return tasks;
+}
+
+void StudyState::InstallModel(std::shared_ptr<const Model> model,
+                              std::vector<AheadList> lists) {
+  MutexLock lock(&mu_);
+  trained_rows_ =
+      std::max(trained_rows_, static_cast<size_t>(model->quality.rows()));
+  model_version_ = model->quality.model_version();
+  model_ = std::move(model);
+  for (AheadList& list : lists) {
+    ContextState& context = *contexts_[static_cast<size_t>(list.task.group)];
+    context.ready.kind = list.task.kind;
+    context.ready.model_version = list.task.model_version();
+    context.ready.picks.assign(std::make_move_iterator(list.picks.begin()),
+                               std::make_move_iterator(list.picks.end()));
+  }
+}
+
+}  // namespace cubicml

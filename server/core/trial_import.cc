@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "server/core/trial_import.h"
+
+#include <cstddef>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "base/field_error.h"
+#include "base/status_macros.h"
+#include "server/core/request_check.h"
+#include "server/core/time_proto.h"
+#include "server/core/trial_change.h"
+#include "server/core/trial_state.h"
+
+namespace cubicml {
+namespace {
+
+constexpr size_t kMaxReasonDetailBytes = 1024;
+// 9999-12-31T23:59:59Z, the last second that google.protobuf.Timestamp has.
+constexpr int64_t kMaxTimestampSeconds = 253'402'300'799;
+
+absl::Status CheckOutcome(const v1::Trial& given,
+                          const StudyDefinition& definition) {
+  if (!IsMeasured(given.state())) {
+    return FieldError("state", "must be SUCCEEDED or INFEASIBLE");
+  }
+  if (!v1::Trial::Reason_IsValid(given.reason()) ||
+      !ReasonFits(given.reason(), given.state())) {
+    return FieldError("reason",
+                      absl::StrCat("does not fit the state ",
+                                   v1::Trial::State_Name(given.state())));
+  }
+  CUBICML_RETURN_IF_ERROR(
+      CheckText("reason_detail", given.reason_detail(), kMaxReasonDetailBytes));
+  CUBICML_RETURN_IF_ERROR(definition.CheckMetrics(given.metrics()));
+  if (given.state() != v1::Trial::SUCCEEDED) return absl::OkStatus();
+  const std::string missing = definition.MissingObjective(given.metrics());
+  if (missing.empty()) return absl::OkStatus();
+  return FieldError(absl::StrCat("metrics.", missing),
+                    "is missing; SUCCEEDED needs every objective");
+}
+
+absl::Status CheckEndTime(const v1::Trial& given) {
+  const google::protobuf::Timestamp& end = given.end_time();
+  if (end.seconds() >= 0 && end.seconds() <= kMaxTimestampSeconds &&
+      end.nanos() >= 0 && end.nanos() < 1'000'000'000) {
+    return absl::OkStatus();
+  }
+  return FieldError("end_time", "must lie between 1970 and 9999");
+}
+
+}  // namespace
+
+absl::StatusOr<v1::Trial> CheckImport(const v1::Trial& given,
+                                      const StudyState& study, absl::Time now) {
+  const StudyDefinition& definition = study.definition();
+  CUBICML_RETURN_IF_ERROR(CheckOutcome(given, definition));
+  CUBICML_RETURN_IF_ERROR(CheckLabels("labels", given.labels()));
+  if (given.has_end_time()) CUBICML_RETURN_IF_ERROR(CheckEndTime(given));
+  const SearchSpace& space = *definition.space();
+  CUBICML_ASSIGN_OR_RETURN(const Context context,
+                           space.ParseContext(given.context()));
+  CUBICML_ASSIGN_OR_RETURN(const Point point,
+                           space.ParsePoint(given.parameters(), context));
+  v1::Trial trial;
+  trial.set_state(given.state());
+  *trial.mutable_parameters() = space.FormatPoint(point);
+  *trial.mutable_context() = space.FormatContext(context);
+  *trial.mutable_metrics() = given.metrics();
+  trial.set_reason(given.reason());
+  if (given.state() == v1::Trial::INFEASIBLE &&
+      given.reason() == v1::Trial::REASON_UNSPECIFIED) {
+    trial.set_reason(v1::Trial::OTHER);
+  }
+  trial.set_reason_detail(given.reason_detail());
+  trial.set_attempt(1);
+  *trial.mutable_labels() = given.labels();
+  *trial.mutable_end_time() =
+      given.has_end_time() ? given.end_time() : TimeToProto(now);
+  trial.mutable_suggestion()->set_source(v1::Trial::IMPORTED);
+  ApplyMetricConstraints(
+      definition, study.FindBaseline(context, space.PointKey(point)), &trial);
+  return trial;
+}
+
+}  // namespace cubicml
