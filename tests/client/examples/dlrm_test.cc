@@ -230,6 +230,7 @@ std::string ReadFile(const std::string& path) {
 // Starts the real program with its output in files named after the test.
 pid_t StartDlrmTrain(const std::vector<std::string>& args,
                      const std::string& prefix) {
+  std::fflush(nullptr);  // or both processes write what is buffered
   const pid_t pid = fork();
   if (pid != 0) return pid;
   std::vector<std::string> all = {CUBICML_DLRM_TRAIN};
