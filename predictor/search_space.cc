@@ -27,6 +27,10 @@ constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 constexpr size_t kListedPoints = 65536;
 constexpr size_t kListedValues = 2000000;
 constexpr int64_t kListSteps = 400000;
+// A product of so many levels is listed only if its constraints are so tight
+// that a short walk sees the end.
+constexpr double kLargeProduct = 4e6;
+constexpr int64_t kShortListSteps = 40000;
 constexpr int kDraws = 128;
 constexpr int64_t kFirstRestart = 1000;
 
@@ -62,6 +66,15 @@ Listing ListPoints(const WalkOptions& options, size_t limit, int64_t steps) {
     return true;
   });
   return listing;
+}
+
+int64_t ChooseListSteps(const SpaceModel& model) {
+  if (!model.tables.empty()) return kListSteps;
+  double product = 1.0;
+  for (const Knob& knob : model.knobs) {
+    product *= static_cast<double>(knob.levels.size());
+  }
+  return product > kLargeProduct ? kShortListSteps : kListSteps;
 }
 
 // One of those that are as fixed, each being as likely.
@@ -233,7 +246,7 @@ std::optional<Point> SearchSpace::Sample(const Context& context,
                                   .order = nullptr,
                                   .rng = nullptr,
                                   .skipped = nullptr},
-                                 limit, kListSteps);
+                                 limit, ChooseListSteps(*model_));
     if (listing.end == SpaceWalk::End::kComplete) {
       points = std::move(listing.points);
       view->SetValidPoints(points);
