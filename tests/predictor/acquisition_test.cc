@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "predictor/acquisition.h"
+
+#include <cmath>
+#include <limits>
+#include <numbers>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/predictor/searcher_fixture.h"
+#include "tests/support/status_matchers.h"
+
+namespace cubicml {
+namespace {
+
+TEST(LogExpectedImprovementTest, AgreesWithTheTextbook) {
+  // At the best itself: stddev / sqrt(2 pi).
+  EXPECT_NEAR(LogExpectedImprovement(1.0, 0.5, 1.0),
+              std::log(0.5 / std::sqrt(2.0 * std::numbers::pi)), 1e-12);
+  // Far above it: the difference.
+  EXPECT_NEAR(LogExpectedImprovement(10.0, 0.1, 1.0), std::log(9.0), 1e-9);
+  // One standard deviation below: phi(1) - Phi(-1).
+  EXPECT_NEAR(LogExpectedImprovement(0.0, 1.0, 1.0),
+              std::log(0.24197072451914337 - 0.15865525393145707), 1e-12);
+}
+
+TEST(LogExpectedImprovementTest, FallsSmoothlyWhereTheExpectationUnderflows) {
+  double before = LogExpectedImprovement(0.0, 1.0, 0.0);
+  for (double best = 0.01; best < 60.0; best += 0.01) {
+    const double now = LogExpectedImprovement(0.0, 1.0, best);
+    ASSERT_TRUE(std::isfinite(now)) << best;
+    ASSERT_LT(now, before) << best;
+    // Its slope is about -best: no jump where the formula changes.
+    ASSERT_GT(now, before - 0.011 * (best + 2.0)) << best;
+    before = now;
+  }
+}
+
+TEST(LogExpectedImprovementTest, IsFiniteWithoutSpread) {
+  EXPECT_TRUE(std::isfinite(LogExpectedImprovement(0.0, 0.0, 1.0)));
+  EXPECT_NEAR(LogExpectedImprovement(2.0, 0.0, 1.0), 0.0, 1e-6);
+}
+
+v1::Study GridStudy() {
+  return StudyFromText(
+      "parameters { name: 'a' integer { min: 1 max: 9 } }"
+      "parameters { name: 'b' integer { min: 1 max: 9 } }");
+}
+
+class AcquisitionTest : public ::testing::Test {
+ protected:
+  PointScore ScoreOf(const SearchProblem& problem, const Point& point) const {
+    const auto acquisition = Acquisition::Create(problem);
+    EXPECT_THAT(acquisition.status(), IsOk());
+    const auto scores = acquisition->Score(std::vector<Point>{point});
+    EXPECT_THAT(scores.status(), IsOk());
+    return scores->front();
+  }
+  Landscape landscape_{GridStudy(), 1, 0.5};
+};
+
+TEST_F(AcquisitionTest, NeedsAPredictor) {
+  SearchProblem problem = landscape_.Problem();
+  problem.predictor = nullptr;
+  EXPECT_THAT(Acquisition::Create(problem),
+              StatusIs(absl::StatusCode::kFailedPrecondition));
+}
+
+TEST_F(AcquisitionTest, MeasuresAgainstWhatTheModelExpectsOfTheBest) {
+  SearchProblem problem = landscape_.Problem();
+  // The measurement itself, in its own unit, does not matter.
+  problem.observations.push_back({{3.0, 3.0}, true, 1e9});
+  const double best = landscape_.ScoreOf({3.0, 3.0});
+  EXPECT_NEAR(ScoreOf(problem, {5.0, 5.0}).acquisition,
+              LogExpectedImprovement(landscape_.ScoreOf({5.0, 5.0}),
+                                     landscape_.stddev, best),
+              1e-9);
+}
+
+TEST_F(AcquisitionTest, CountsInfeasibleObservationsForNothing) {
+  SearchProblem problem = landscape_.Problem();
+  problem.observations.push_back({{3.0, 3.0}, true, 1.0});
+  const double before = ScoreOf(problem, {5.0, 5.0}).acquisition;
+  problem.observations.push_back({{5.0, 6.0}, false, 2.0});
+  EXPECT_EQ(ScoreOf(problem, {5.0, 5.0}).acquisition, before);
+}
+
+TEST_F(AcquisitionTest, TakesTheProbabilityOfFailureIntoAccount) {
+  SearchProblem problem = landscape_.Problem();
+  problem.observations.push_back({{3.0, 3.0}, true, 1.0});
+  const double before = ScoreOf(problem, {5.0, 5.0}).acquisition;
+  landscape_.feasible = [](const Point&) { return 0.25; };
+  EXPECT_NEAR(ScoreOf(problem, {5.0, 5.0}).acquisition, before + std::log(0.25),
+              1e-9);
+  landscape_.feasible = [](const Point&) { return 0.0; };
+  EXPECT_TRUE(std::isfinite(ScoreOf(problem, {5.0, 5.0}).acquisition));
+}
+
+TEST_F(AcquisitionTest, IsLessSureOfNothingNearARunningTrial) {
+  SearchProblem problem = landscape_.Problem();
+  problem.pending.push_back({5.0, 5.0});
+  EXPECT_NEAR(ScoreOf(problem, {5.0, 5.0}).stddev, 0.0, 1e-9);
+  const double near = ScoreOf(problem, {5.0, 6.0}).stddev;
+  const double far = ScoreOf(problem, {1.0, 1.0}).stddev;
+  EXPECT_LT(near, 0.6 * landscape_.stddev);
+  EXPECT_GT(far, 0.8 * landscape_.stddev);
+}
+
+TEST_F(AcquisitionTest, RanksByPromiseWhereNothingWorksYet) {
+  const SearchProblem problem = landscape_.Problem();
+  const PointScore score = ScoreOf(problem, {5.0, 5.0});
+  EXPECT_NEAR(score.acquisition, score.mean + score.stddev, 1e-12);
+}
+
+}  // namespace
+}  // namespace cubicml
