@@ -17,37 +17,7 @@ namespace {
 
 constexpr double kTwoTo53 = 9007199254740992.0;
 
-// The number of bytes that follow `lead`, or -1 when none may start with it.
-int CountContinuationBytes(uint8_t lead) {
-  if (lead < 0x80) return 0;
-  if (lead >= 0xC2 && lead <= 0xDF) return 1;
-  if (lead >= 0xE0 && lead <= 0xEF) return 2;
-  if (lead >= 0xF0 && lead <= 0xF4) return 3;
-  return -1;
-}
-
-// Overlong forms, surrogates, and what lies beyond U+10FFFF.
-bool IsForbiddenSecondByte(uint8_t lead, uint8_t second) {
-  return (lead == 0xE0 && second < 0xA0) || (lead == 0xED && second > 0x9F) ||
-         (lead == 0xF0 && second < 0x90) || (lead == 0xF4 && second > 0x8F);
-}
-
 }  // namespace
-
-bool IsValidUtf8(absl::string_view text) {
-  for (size_t i = 0; i < text.size();) {
-    const auto lead = static_cast<uint8_t>(text[i++]);
-    const int following = CountContinuationBytes(lead);
-    if (following < 0) return false;
-    for (int k = 0; k < following; ++k, ++i) {
-      if (i >= text.size()) return false;
-      const auto byte = static_cast<uint8_t>(text[i]);
-      if ((byte & 0xC0) != 0x80) return false;
-      if (k == 0 && IsForbiddenSecondByte(lead, byte)) return false;
-    }
-  }
-  return true;
-}
 
 void AppendDouble(double value, std::string* out) {
   if (std::fabs(value) < kTwoTo53 && value == std::trunc(value)) {

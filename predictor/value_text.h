@@ -8,11 +8,10 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
+#include "base/utf8.h"
 #include "cubicml/v1/study.pb.h"
 
 namespace cubicml {
-
-bool IsValidUtf8(absl::string_view text);
 
 // The shortest decimal that reads back as the same double.
 std::string FormatDouble(double value);

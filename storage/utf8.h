@@ -1,19 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether bytes are UTF-8. A proto3 string that is not is serialized without
-// complaint and cannot be parsed again, so nothing may be stored without this
-// check.
+// Nothing may be stored without this check; see base/utf8.h.
 
 #ifndef CUBICML_STORAGE_UTF8_H_
 #define CUBICML_STORAGE_UTF8_H_
 
-#include "absl/strings/string_view.h"
-
-namespace cubicml {
-
-// As RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF.
-bool IsValidUtf8(absl::string_view bytes);
-
-}  // namespace cubicml
+#include "base/utf8.h"
 
 #endif  // CUBICML_STORAGE_UTF8_H_

@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/field_error.h"
 #include "base/status_macros.h"
+#include "base/utf8.h"
 #include "server/core/stable_hash.h"
 
 namespace cubicml {
@@ -25,36 +26,6 @@ constexpr size_t kMaxLabels = 64;
 constexpr size_t kMaxLabelKeyBytes = 63;
 constexpr size_t kMaxLabelValueBytes = 256;
 constexpr size_t kMaxRequestIdBytes = 64;
-
-// Bytes of the character that `lead` starts; 0 when none starts with it.
-size_t CharacterBytes(unsigned char lead) {
-  if (lead < 0x80) return 1;
-  if (lead < 0xC2) return 0;  // a continuation, or an overlong form
-  if (lead < 0xE0) return 2;
-  if (lead < 0xF0) return 3;
-  return lead < 0xF5 ? 4 : 0;
-}
-
-bool IsUtf8(absl::string_view text) {
-  size_t i = 0;
-  while (i < text.size()) {
-    const unsigned char lead = static_cast<unsigned char>(text[i]);
-    const size_t bytes = CharacterBytes(lead);
-    if (bytes == 0 || i + bytes > text.size()) return false;
-    for (size_t k = 1; k < bytes; ++k) {
-      const unsigned char next = static_cast<unsigned char>(text[i + k]);
-      if ((next & 0xC0) != 0x80) return false;
-      if (k > 1) continue;
-      // Overlong forms, surrogates, and what lies above U+10FFFF.
-      if ((lead == 0xE0 && next < 0xA0) || (lead == 0xED && next > 0x9F) ||
-          (lead == 0xF0 && next < 0x90) || (lead == 0xF4 && next > 0x8F)) {
-        return false;
-      }
-    }
-    i += bytes;
-  }
-  return true;
-}
 
 // The maps of a message have no order of their own.
 std::string SerializeInOrder(const google::protobuf::Message& message) {
@@ -76,7 +47,7 @@ absl::Status CheckText(absl::string_view field, absl::string_view text,
         field, absl::StrCat("has ", text.size(), " bytes, at most ", max_bytes,
                             " are allowed"));
   }
-  if (!IsUtf8(text)) return FieldError(field, "is not valid UTF-8");
+  if (!IsValidUtf8(text)) return FieldError(field, "is not valid UTF-8");
   return absl::OkStatus();
 }
 

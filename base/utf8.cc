@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "storage/utf8.h"
+#include "base/utf8.h"
 
 #include <cstddef>
 
