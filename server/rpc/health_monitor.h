@@ -64,8 +64,8 @@ class HealthMonitor {
   CondVar wake_;
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;
   bool draining_ ABSL_GUARDED_BY(mu_) = false;
-  absl::Status readiness_ ABSL_GUARDED_BY(mu_) =
-      absl::UnavailableError("starting");
+  // UNKNOWN: nothing has been published yet.
+  absl::Status readiness_ ABSL_GUARDED_BY(mu_) = absl::UnknownError("starting");
 };
 
 }  // namespace cubicml

@@ -40,12 +40,6 @@ using AllCalls = Wire::WithRawCallbackMethod_SuggestTrials<
             Wire::WithRawCallbackMethod_CancelTrial<
                 Wire::WithRawCallbackMethod_ImportTrials<StudyCalls>>>>>;
 
-// Time for the answer's way back, taken off a client's deadline: a suggestion
-// that arrives too late is a configuration that nobody runs.
-absl::Duration WithWayBack(absl::Duration deadline, absl::Duration now) {
-  return deadline - std::min((deadline - now) / 10, absl::Milliseconds(50));
-}
-
 class TuningRpcService final : public AllCalls {
  public:
   explicit TuningRpcService(const RpcEnvironment& rpc) : rpc_(rpc) {}
@@ -146,13 +140,11 @@ class TuningRpcService final : public AllCalls {
                   Bytes* out,
                   absl::StatusOr<Response> (StudyService::*call)(
                       const Request&, absl::Duration)) {
-    return Start<Request>(
-        method, context, in, out,
-        [rpc = rpc_, context, call](const Request& request) {
-          const absl::Duration deadline = CallDeadline(*context, *rpc.clock);
-          return (rpc.service->*call)(
-              request, WithWayBack(deadline, rpc.clock->Elapsed()));
-        });
+    return Start<Request>(method, context, in, out,
+                          [rpc = rpc_, context, call](const Request& request) {
+                            return (rpc.service->*call)(
+                                request, CallDeadline(*context, *rpc.clock));
+                          });
   }
 
   const RpcEnvironment rpc_;

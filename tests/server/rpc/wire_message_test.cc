@@ -94,7 +94,7 @@ TEST_F(WireMessageTest, InvalidUtf8IsRefusedWithThePathOfTheField) {
 }
 
 TEST_F(WireMessageTest, GarbageIsRefusedWithTheNameOfTheMessage) {
-  for (const std::string garbage :
+  for (const std::string& garbage :
        {std::string("\xFF\xFF\xFF\xFF"), std::string("\x0A\x7F"),
         std::string(1000, '\x0B')}) {
     v1::CreateStudyRequest parsed;
