@@ -2,8 +2,6 @@
 
 #include "base/utf8.h"
 
-#include <cstddef>
-
 namespace cubicml {
 namespace {
 
@@ -42,12 +40,17 @@ size_t CharacterLength(absl::string_view bytes, size_t i) {
 }  // namespace
 
 bool IsValidUtf8(absl::string_view bytes) {
-  for (size_t i = 0; i < bytes.size();) {
+  return ValidUtf8Prefix(bytes) == bytes.size();
+}
+
+size_t ValidUtf8Prefix(absl::string_view bytes) {
+  size_t i = 0;
+  while (i < bytes.size()) {
     const size_t length = CharacterLength(bytes, i);
-    if (length == 0) return false;
+    if (length == 0) break;
     i += length;
   }
-  return true;
+  return i;
 }
 
 }  // namespace cubicml

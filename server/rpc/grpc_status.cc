@@ -17,7 +17,7 @@
 #include "base/log.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
-#include "server/rpc/utf8.h"
+#include "server/rpc/sanitize_text.h"
 
 namespace cubicml {
 namespace {

@@ -13,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "base/field_error.h"
 #include "base/log.h"
+#include "base/utf8.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "google/protobuf/stubs/common.h"
@@ -20,7 +21,6 @@
 #include "google/protobuf/unknown_field_set.h"
 #include "grpcpp/support/proto_buffer_reader.h"
 #include "grpcpp/support/slice.h"
-#include "server/rpc/utf8.h"
 
 namespace cubicml {
 namespace {

@@ -10,11 +10,11 @@
 #include "base/field_error.h"
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "base/utf8.h"
 #include "gmock/gmock.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
 #include "gtest/gtest.h"
-#include "server/rpc/utf8.h"
 
 namespace cubicml {
 namespace {
