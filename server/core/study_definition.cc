@@ -156,9 +156,17 @@ absl::Status CheckStudy(const v1::Study& study) {
   return CheckLabels("labels", study.labels());
 }
 
+bool IsConstrained(const v1::Study& study) {
+  return !study.constraints().empty() ||
+         std::any_of(study.parameters().begin(), study.parameters().end(),
+                     [](const v1::Parameter& parameter) {
+                       return !parameter.active_if().empty();
+                     });
+}
+
 // With a context, how many configurations are valid is known only when a
 // suggestion is asked for; the searcher refuses then.
-absl::Status CheckExhaustive(const SearchSpace& space) {
+absl::Status CheckExhaustive(const SearchSpace& space, bool constrained) {
   if (!space.context_fields().empty()) return absl::OkStatus();
   double combinations = 1.0;
   for (const Knob& knob : space.knobs()) {
@@ -167,12 +175,15 @@ absl::Status CheckExhaustive(const SearchSpace& space) {
   if (combinations <= static_cast<double>(kMaxExhaustivePoints)) {
     return absl::OkStatus();
   }
-  CUBICML_ASSIGN_OR_RETURN(const Context context, space.ParseContext({}));
-  int64_t points = 0;
-  const bool all = space.Enumerate(
-      context, space.Free(), kMaxExhaustiveSteps,
-      [&](const Point&) { return ++points <= kMaxExhaustivePoints; });
-  if (all) return absl::OkStatus();
+  // Counting takes seconds; without constraints there is nothing to count.
+  if (constrained) {
+    CUBICML_ASSIGN_OR_RETURN(const Context context, space.ParseContext({}));
+    int64_t points = 0;
+    const bool all = space.Enumerate(
+        context, space.Free(), kMaxExhaustiveSteps,
+        [&](const Point&) { return ++points <= kMaxExhaustivePoints; });
+    if (all) return absl::OkStatus();
+  }
   return FieldError(
       "settings.algorithm",
       absl::StrCat("EXHAUSTIVE needs a space of at most ", kMaxExhaustivePoints,
@@ -187,7 +198,7 @@ absl::StatusOr<std::shared_ptr<const StudyDefinition>> StudyDefinition::Parse(
   CUBICML_ASSIGN_OR_RETURN(std::shared_ptr<const SearchSpace> space,
                            SearchSpace::Parse(study));
   if (study.settings().algorithm() == v1::EXHAUSTIVE) {
-    CUBICML_RETURN_IF_ERROR(CheckExhaustive(*space));
+    CUBICML_RETURN_IF_ERROR(CheckExhaustive(*space, IsConstrained(study)));
   }
   return std::shared_ptr<const StudyDefinition>(
       new StudyDefinition(std::move(study), std::move(space)));

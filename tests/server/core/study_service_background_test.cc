@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Leases, training, restarts, and many clients at once.
+
+#include <atomic>
+#include <memory>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/mutex.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "predictor/linear_trainer.h"
+#include "server/core/study_service.h"
+#include "server/core/training_loop.h"
+#include "tests/server/core/service_fixture.h"
+#include "tests/support/fake_clock.h"
+#include "tests/support/fake_study_store.h"
+#include "tests/support/proto_matchers.h"
+#include "tests/support/status_matchers.h"
+
+namespace cubicml {
+namespace {
+
+class BackgroundTest : public ::testing::Test {
+ protected:
+  v1::HeartbeatResponse Beat(const std::string& trial) {
+    v1::HeartbeatRequest request;
+    request.set_name(trial);
+    const auto response = fixture_.service().Heartbeat(request);
+    EXPECT_THAT(response, IsOk());
+    return response.ok() ? *response : v1::HeartbeatResponse();
+  }
+  v1::Trial::State StateOf(const std::string& trial) {
+    return fixture_.Get(trial)->state();
+  }
+  int Expire() { return fixture_.service().ExpireLeases().value_or(-1); }
+
+  FakeClock clock_;
+  FakeStudyStore store_{&clock_};
+  ServiceFixture fixture_{&store_, &clock_};
+};
+
+TEST_F(BackgroundTest, ATrialWithoutHeartbeatsExpiresAndIsHandedOutAgain) {
+  fixture_.Create("a", PlainStudy());
+  const v1::Trial beating = fixture_.SuggestOne("a");
+  const v1::Trial silent = fixture_.SuggestOne("a");
+  clock_.Advance(absl::Minutes(9));
+  EXPECT_FALSE(Beat(beating.name()).should_stop());
+  EXPECT_EQ(Expire(), 0);
+  clock_.Advance(absl::Minutes(2));
+  EXPECT_EQ(Expire(), 1);
+  EXPECT_EQ(StateOf(beating.name()), v1::Trial::ACTIVE);
+  EXPECT_EQ(StateOf(silent.name()), v1::Trial::EXPIRED);
+  const v1::Trial again = fixture_.SuggestOne("a");
+  EXPECT_EQ(again.suggestion().source(), v1::Trial::REISSUED);
+  EXPECT_EQ(again.attempt(), 2);
+  // Its holder comes back: someone else has its configuration now.
+  EXPECT_TRUE(Beat(silent.name()).should_stop());
+  // And yet its result is a measurement.
+  const auto late = fixture_.Complete(silent.name(), {{"score", 1.0}});
+  ASSERT_THAT(late, IsOk());
+  EXPECT_EQ(late->state(), v1::Trial::SUCCEEDED);
+  EXPECT_TRUE(late->late());
+  ASSERT_THAT(fixture_.Complete(again.name(), {{"score", 2.0}}), IsOk());
+  v1::GetStudyRequest get;
+  get.set_name("studies/a");
+  EXPECT_EQ(fixture_.service().GetStudy(get)->progress().succeeded_trials(), 2);
+}
+
+TEST_F(BackgroundTest, AHolderThatComesBackInTimeKeepsItsTrial) {
+  fixture_.Create("a", PlainStudy());
+  const v1::Trial trial = fixture_.SuggestOne("a");
+  clock_.Advance(absl::Minutes(11));
+  EXPECT_EQ(Expire(), 1);
+  EXPECT_FALSE(Beat(trial.name()).should_stop());
+  EXPECT_EQ(StateOf(trial.name()), v1::Trial::ACTIVE);
+  EXPECT_NE(fixture_.SuggestOne("a").suggestion().source(),
+            v1::Trial::REISSUED);
+  // And it may expire, and be handed out, once more.
+  clock_.Advance(absl::Minutes(11));
+  EXPECT_EQ(Expire(), 2);
+  EXPECT_EQ(fixture_.SuggestOne("a").suggestion().source(),
+            v1::Trial::REISSUED);
+}
+
+TEST_F(BackgroundTest, ALateResultBeforeTheConfigurationIsHandedOutFreesIt) {
+  fixture_.Create("a", PlainStudy());
+  const v1::Trial trial = fixture_.SuggestOne("a");
+  clock_.Advance(absl::Minutes(11));
+  EXPECT_EQ(Expire(), 1);
+  ASSERT_THAT(fixture_.Complete(trial.name(), {{"score", 1.0}}), IsOk());
+  EXPECT_EQ(fixture_.SuggestOne("a").suggestion().source(),
+            v1::Trial::INITIAL_DESIGN);
+}
+
+TEST_F(BackgroundTest, AStoppingTrialWhoseLeaseLapsesIsCancelledForGood) {
+  fixture_.Create("a", PlainStudy());
+  const v1::Trial trial = fixture_.SuggestOne("a");
+  v1::CancelTrialRequest cancel;
+  cancel.set_name(trial.name());
+  ASSERT_THAT(fixture_.service().CancelTrial(cancel), IsOk());
+  clock_.Advance(absl::Minutes(11));
+  EXPECT_EQ(Expire(), 1);
+  EXPECT_EQ(StateOf(trial.name()), v1::Trial::CANCELLED);
+  EXPECT_EQ(fixture_.SuggestOne("a").suggestion().source(),
+            v1::Trial::INITIAL_DESIGN);
+}
+
+TEST_F(BackgroundTest, AJumpOfTheWallClockEndsNoLease) {
+  fixture_.Create("a", PlainStudy());
+  const v1::Trial trial = fixture_.SuggestOne("a");
+  clock_.SetNow(clock_.Now() + absl::Hours(24 * 365));
+  EXPECT_EQ(Expire(), 0);
+  clock_.SetNow(clock_.Now() - absl::Hours(24 * 730));
+  clock_.Advance(absl::Minutes(11));
+  EXPECT_EQ(Expire(), 1);
+  EXPECT_EQ(StateOf(trial.name()), v1::Trial::EXPIRED);
+}
+
+TEST_F(BackgroundTest, AfterARestartEveryHolderHasALeaseToComeBack) {
+  fixture_.Create("a", PlainStudy());
+  const v1::Trial trial = fixture_.SuggestOne("a");
+  // The service was away for a day.
+  clock_.Advance(absl::Hours(24));
+  fixture_.Restart();
+  EXPECT_EQ(Expire(), 0);
+  clock_.Advance(absl::Minutes(9));
+  EXPECT_EQ(Expire(), 0);
+  EXPECT_FALSE(Beat(trial.name()).should_stop());
+  clock_.Advance(absl::Minutes(9));
+  EXPECT_EQ(Expire(), 0);
+  clock_.Advance(absl::Minutes(2));
+  EXPECT_EQ(Expire(), 1);
+}
+
+TEST_F(BackgroundTest, ModelsAreTrainedWhenEnoughIsNew) {
+  fixture_.Create("a", PlainStudy());
+  EXPECT_EQ(fixture_.Train(), 0);
+  for (int i = 0; i < 4; ++i) {
+    const v1::Trial trial = fixture_.SuggestOne("a");
+    ASSERT_THAT(fixture_.Complete(trial.name(), {{"score", 1.0 * i}}), IsOk());
+  }
+  EXPECT_EQ(fixture_.Train(), 1);
+  EXPECT_EQ(fixture_.Train(), 0);
+  v1::GetStudyRequest get;
+  get.set_name("studies/a");
+  const v1::SurrogateQuality quality =
+      fixture_.service().GetStudy(get)->progress().surrogate();
+  EXPECT_EQ(quality.model_version(), 1);
+  EXPECT_EQ(quality.rows(), 4);
+  fixture_.Restart();
+  EXPECT_THAT(fixture_.service().GetStudy(get)->progress().surrogate(),
+              EqualsProto(quality));
+  EXPECT_EQ(fixture_.Train(), 0);
+}
+
+TEST_F(BackgroundTest, ACorruptModelIsTrainedAnewUnderAnotherVersion) {
+  fixture_.Create("a", PlainStudy());
+  for (int i = 0; i < 4; ++i) {
+    const v1::Trial trial = fixture_.SuggestOne("a");
+    ASSERT_THAT(fixture_.Complete(trial.name(), {{"score", 1.0 * i}}), IsOk());
+  }
+  StoredModel broken;
+  broken.quality.set_model_version(5);
+  broken.checkpoint = "cubicml-model 1 rubbish that is not a model at all";
+  ASSERT_THAT(store_.CreateModel(store_.GetStudy("studies/a")->id, broken),
+              IsOk());
+  fixture_.Restart();
+  fixture_.SuggestOne("a");
+  EXPECT_EQ(fixture_.Train(), 1);
+  v1::GetStudyRequest get;
+  get.set_name("studies/a");
+  EXPECT_EQ(
+      fixture_.service().GetStudy(get)->progress().surrogate().model_version(),
+      6);
+}
+
+TEST_F(BackgroundTest, ManyClientsNeverGetTheSameConfiguration) {
+  v1::Study study = PlainStudy();
+  study.mutable_parameters(0)->mutable_integer()->set_max(63);
+  fixture_.Create("a", study);
+  const v1::SuggestTrialsRequest request = fixture_.MakeRequest("a");
+  constexpr int kThreads = 8;
+  constexpr int kRounds = 25;
+  Mutex mu;
+  std::set<std::string> names;
+  std::set<std::string> configurations;
+  std::atomic<bool> done{false};
+  std::thread trainer([&] {
+    while (!done) {
+      fixture_.Train();
+      EXPECT_THAT(fixture_.service().ExpireLeases(), IsOk());
+    }
+  });
+  std::vector<std::thread> clients;
+  for (int t = 0; t < kThreads; ++t) {
+    clients.emplace_back([&, t] {
+      for (int i = 0; i < kRounds; ++i) {
+        const auto response = fixture_.Suggest(request);
+        ASSERT_THAT(response, IsOk());
+        ASSERT_EQ(response->trials_size(), 1) << response->DebugString();
+        const v1::Trial& trial = response->trials(0);
+        {
+          MutexLock lock(&mu);
+          EXPECT_TRUE(names.insert(trial.name()).second);
+          const std::string key =
+              absl::StrCat(trial.parameters().at("x").int64_value(), ",",
+                           trial.parameters().at("y").int64_value());
+          EXPECT_TRUE(configurations.insert(key).second) << key;
+        }
+        EXPECT_THAT(fixture_.Complete(trial.name(), {{"score", 1.0 * t + i}}),
+                    IsOk());
+      }
+    });
+  }
+  for (std::thread& client : clients) client.join();
+  done = true;
+  trainer.join();
+  v1::GetStudyRequest get;
+  get.set_name("studies/a");
+  const v1::StudyProgress progress =
+      fixture_.service().GetStudy(get)->progress();
+  EXPECT_EQ(progress.succeeded_trials(), kThreads * kRounds);
+  EXPECT_EQ(progress.active_trials(), 0);
+  fixture_.Restart();
+  EXPECT_EQ(fixture_.service().GetStudy(get)->progress().succeeded_trials(),
+            kThreads * kRounds);
+}
+
+TEST_F(BackgroundTest, TheTrainingLoopTrainsWhenResultsComeAndStops) {
+  fixture_.Create("a", PlainStudy());
+  class Trained final : public ServiceObserver {
+   public:
+    void OnModelTrained(absl::string_view,
+                        const v1::SurrogateQuality&) override {
+      MutexLock lock(&mu);
+      ++models;
+      changed.NotifyAll();
+    }
+    Mutex mu;
+    CondVar changed;
+    int models ABSL_GUARDED_BY(mu) = 0;
+  };
+  Trained observer;
+  const std::unique_ptr<Trainer> trainer = NewLinearTrainer();
+  StudyServiceOptions options;
+  options.store = &store_;
+  options.trainer = trainer.get();
+  options.clock = &clock_;
+  options.observer = &observer;
+  const auto service = StudyService::Create(options);
+  ASSERT_THAT(service, IsOk());
+  TrainingLoop loop(service->get(),
+                    {.interval = absl::Hours(1), .idle_priority = false});
+  for (int i = 0; i < 4; ++i) {
+    v1::SuggestTrialsRequest request;
+    request.set_parent("studies/a");
+    const auto response = (*service)->SuggestTrials(
+        request, clock_.Elapsed() + absl::Seconds(60));
+    ASSERT_THAT(response, IsOk());
+    v1::CompleteTrialRequest complete;
+    complete.set_name(response->trials(0).name());
+    complete.set_state(v1::Trial::SUCCEEDED);
+    (*complete.mutable_metrics())["score"] = i;
+    ASSERT_THAT((*service)->CompleteTrial(complete), IsOk());
+  }
+  MutexLock lock(&observer.mu);
+  while (observer.models == 0) observer.changed.Wait(&observer.mu);
+}
+
+TEST_F(BackgroundTest, StudiesThatNobodyUsesLeaveMemoryAndComeBack) {
+  const std::unique_ptr<Trainer> trainer = NewLinearTrainer();
+  StudyServiceOptions options;
+  options.store = &store_;
+  options.trainer = trainer.get();
+  options.clock = &clock_;
+  options.max_cached_studies = 2;
+  const auto service = StudyService::Create(options);
+  ASSERT_THAT(service, IsOk());
+  for (int round = 0; round < 2; ++round) {
+    for (const char* id : {"a", "b", "c", "d"}) {
+      if (round == 0) fixture_.Create(id, PlainStudy());
+      v1::SuggestTrialsRequest request;
+      request.set_parent(absl::StrCat("studies/", id));
+      const auto response = (*service)->SuggestTrials(
+          request, clock_.Elapsed() + absl::Seconds(60));
+      ASSERT_THAT(response, IsOk());
+      EXPECT_EQ(response->trials(0).name(),
+                absl::StrCat("studies/", id, "/trials/", round + 1));
+      v1::CompleteTrialRequest complete;
+      complete.set_name(response->trials(0).name());
+      complete.set_state(v1::Trial::SUCCEEDED);
+      (*complete.mutable_metrics())["score"] = round;
+      ASSERT_THAT((*service)->CompleteTrial(complete), IsOk());
+    }
+  }
+}
+
+}  // namespace
+}  // namespace cubicml
