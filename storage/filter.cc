@@ -17,7 +17,7 @@
 #include "absl/time/time.h"
 #include "base/field_error.h"
 #include "base/status_macros.h"
-#include "storage/utf8.h"
+#include "base/utf8.h"
 
 namespace cubicml {
 namespace {
@@ -125,9 +125,10 @@ class Lexer {
 const FilterField* FindField(std::span<const FilterField> fields,
                              absl::string_view name, std::string* key) {
   for (const FilterField& field : fields) {
-    if (field.name == name) return &field;
-    if (absl::EndsWith(field.name, ".") && name.size() > field.name.size() &&
-        absl::StartsWith(name, field.name)) {
+    if (!absl::EndsWith(field.name, ".")) {
+      if (field.name == name) return &field;
+    } else if (name.size() > field.name.size() &&
+               absl::StartsWith(name, field.name)) {
       *key = std::string(name.substr(field.name.size()));
       return &field;
     }

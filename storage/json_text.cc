@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/field_error.h"
 #include "base/status_macros.h"
-#include "storage/utf8.h"
+#include "base/utf8.h"
 
 namespace cubicml {
 namespace {

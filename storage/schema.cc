@@ -92,6 +92,7 @@ absl::Status MigrateSchema(Database* db, absl::string_view path,
     if (migration.version <= version) continue;
     CUBICML_RETURN_IF_ERROR(WithContext(
         Apply(db, migration), absl::StrCat("migration ", migration.name)));
+    if (version == 0) continue;  // new files are no news
     CUBICML_LOG(INFO) << "database migrated"
                       << Field("migration", migration.name);
   }

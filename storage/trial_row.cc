@@ -12,9 +12,9 @@
 #include "base/field_error.h"
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "base/utf8.h"
 #include "storage/json_text.h"
 #include "storage/proto_time.h"
-#include "storage/utf8.h"
 
 namespace cubicml {
 namespace {
