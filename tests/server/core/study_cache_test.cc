@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "server/core/study_cache.h"
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "predictor/linear_trainer.h"
+#include "tests/server/core/service_fixture.h"
+#include "tests/support/fake_clock.h"
+#include "tests/support/fake_study_store.h"
+#include "tests/support/status_matchers.h"
+
+namespace cubicml {
+namespace {
+
+class StudyCacheTest : public ::testing::Test {
+ protected:
+  void Store(const std::string& name) {
+    v1::Study study = PlainStudy();
+    study.set_name(name);
+    ASSERT_THAT(store_.CreateStudy(study, RequestKey{}), IsOk());
+  }
+
+  FakeClock clock_;
+  FakeStudyStore store_{&clock_};
+  const std::unique_ptr<Trainer> trainer_ = NewLinearTrainer();
+  StudyCache cache_{{&store_, trainer_.get(), &clock_, clock_.Elapsed()}, 2};
+};
+
+TEST_F(StudyCacheTest, AStudyIsLoadedOnceAndUnknownOnesAreForgotten) {
+  Store("studies/a");
+  EXPECT_THAT(cache_.Acquire("studies/b").status(),
+              StatusIs(absl::StatusCode::kNotFound));
+  EXPECT_EQ(cache_.Find("studies/a"), nullptr);
+  EXPECT_THAT(cache_.FindId("studies/a"), IsOk());
+  EXPECT_EQ(cache_.Find("studies/a"), nullptr);
+  const auto first = cache_.Acquire("studies/a");
+  ASSERT_THAT(first.status(), IsOk());
+  const auto second = cache_.Acquire("studies/a");
+  ASSERT_THAT(second.status(), IsOk());
+  EXPECT_EQ(first->get(), second->get());
+  EXPECT_EQ(cache_.List().size(), 1U);
+}
+
+TEST_F(StudyCacheTest, TheLeastRecentlyUsedLeavesButNeverOneInUse) {
+  for (const char* name : {"studies/a", "studies/b", "studies/c"}) Store(name);
+  const auto used = cache_.Acquire("studies/a");
+  ASSERT_THAT(used.status(), IsOk());
+  ASSERT_THAT(cache_.Acquire("studies/b").status(), IsOk());
+  ASSERT_THAT(cache_.Acquire("studies/c").status(), IsOk());
+  EXPECT_NE(cache_.Find("studies/a"), nullptr);
+  EXPECT_EQ(cache_.Find("studies/b"), nullptr);
+  EXPECT_NE(cache_.Find("studies/c"), nullptr);
+}
+
+TEST_F(StudyCacheTest, WhoChangesAStudyIsAlone) {
+  Store("studies/a");
+  std::atomic<int> inside{0};
+  std::atomic<bool> changing{false};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 50; ++i) {
+        const auto handle = cache_.Acquire("studies/a");
+        ASSERT_THAT(handle.status(), IsOk());
+        ++inside;
+        EXPECT_FALSE(changing);
+        EXPECT_FALSE((*handle)->retired());
+        --inside;
+      }
+    });
+  }
+  for (int i = 0; i < 20; ++i) {
+    const StudyCache::Handle handle = cache_.AcquireExclusive("studies/a");
+    changing = true;
+    EXPECT_EQ(inside, 0);
+    changing = false;
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST_F(StudyCacheTest, AStudyThatWasChangedIsLoadedAnew) {
+  Store("studies/a");
+  std::shared_ptr<StudyState> before;
+  {
+    ASSERT_THAT(cache_.Acquire("studies/a").status(), IsOk());
+    before = cache_.Find("studies/a");
+  }
+  { const StudyCache::Handle handle = cache_.AcquireExclusive("studies/a"); }
+  EXPECT_TRUE(before->retired());
+  const auto after = cache_.Acquire("studies/a");
+  ASSERT_THAT(after.status(), IsOk());
+  EXPECT_NE(after->get(), before.get());
+}
+
+}  // namespace
+}  // namespace cubicml
