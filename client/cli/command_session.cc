@@ -71,10 +71,13 @@ absl::Status CommandSession::PrintText(absl::string_view text) {
   return WriteAll(STDOUT_FILENO, text);
 }
 
-void CommandSession::Say(absl::string_view message) const {
+void CommandSession::SayLine(absl::string_view line) const {
   // Nothing is left to tell it to when standard error is gone.
-  WriteAll(STDERR_FILENO, absl::StrCat("cubicml: ", message, "\n"))
-      .IgnoreError();
+  WriteAll(STDERR_FILENO, absl::StrCat(line, "\n")).IgnoreError();
+}
+
+void CommandSession::Say(absl::string_view message) const {
+  SayLine(absl::StrCat("cubicml: ", message));
 }
 
 absl::StatusOr<std::string> ReadFile(const std::string& path) {

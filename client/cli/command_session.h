@@ -51,7 +51,9 @@ class CommandSession {
   // Values, to standard output.
   absl::Status Print(const nlohmann::ordered_json& json, const Table& table);
   absl::Status PrintText(absl::string_view text);
-  // A message, to standard error, with "cubicml: " before it.
+  // A line for people, to standard error.
+  void SayLine(absl::string_view line) const;
+  // A message: a line with "cubicml: " before it.
   void Say(absl::string_view message) const;
 
  private:

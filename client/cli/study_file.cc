@@ -236,9 +236,8 @@ void NoteLines(const YamlNode& node, std::map<std::string, int>* lines) {
       if (const auto child = node.Find(key)) NoteLines(*child, lines);
     }
   } else if (node.IsList()) {
-    for (const YamlNode& child : node.Elements().value()) {
-      NoteLines(child, lines);
-    }
+    const std::vector<YamlNode> elements = *node.Elements();
+    for (const YamlNode& child : elements) NoteLines(child, lines);
   }
 }
 

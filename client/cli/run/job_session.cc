@@ -293,7 +293,7 @@ void JobSession::SayOutcome(const v1::Trial& trial, const Outcome& outcome) {
                                     : DescribeDifference(
                                           study.ok() ? *study : study_, value));
   }
-  session_.Say(text);
+  session_.SayLine(text);
 }
 
 void JobSession::Report(TrialHandle* trial, const Outcome& outcome) {
