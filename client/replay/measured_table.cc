@@ -138,7 +138,7 @@ std::vector<std::string> Pick(const CsvRow& row,
   return cells;
 }
 
-void AppendKey(const std::vector<TableColumn>& columns,
+void AppendKey(const std::vector<MeasuredColumn>& columns,
                const std::vector<std::string>& cells,
                std::vector<std::string>* key) {
   for (size_t i = 0; i < columns.size(); ++i) {
@@ -229,7 +229,7 @@ std::string ValueKey(const v1::Value& value) {
   }
 }
 
-v1::Value ParseCell(const TableColumn& column, const std::string& cell) {
+v1::Value ParseCell(const MeasuredColumn& column, const std::string& cell) {
   v1::Value value;
   switch (column.type) {
     case ColumnType::kBoolean:

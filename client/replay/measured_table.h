@@ -19,7 +19,7 @@ namespace cubicml {
 
 enum class ColumnType { kBoolean, kInteger, kNumber, kString };
 
-struct TableColumn {
+struct MeasuredColumn {
   std::string header;  // in the file
   std::string name;    // as a parameter or context field may be called
   ColumnType type = ColumnType::kString;
@@ -44,8 +44,8 @@ struct MeasuredProblem {
 
 struct MeasuredTable {
   TableSpec spec;
-  std::vector<TableColumn> params;
-  std::vector<TableColumn> context;
+  std::vector<MeasuredColumn> params;
+  std::vector<MeasuredColumn> context;
   std::vector<MeasuredProblem> problems;  // in the order of the file
 };
 
@@ -60,7 +60,7 @@ std::string DescribeContext(const MeasuredTable& table,
                             const MeasuredProblem& problem);
 
 // A cell as a value of the column's type. REQUIRES: a cell of that column.
-v1::Value ParseCell(const TableColumn& column, const std::string& cell);
+v1::Value ParseCell(const MeasuredColumn& column, const std::string& cell);
 
 // Equal scalar values have equal keys: "8" and "08" are one integer.
 std::string ValueKey(const v1::Value& value);

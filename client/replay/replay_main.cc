@@ -173,8 +173,9 @@ int Main(int argc, char** argv) {
   AddTableOptions(&app, &arguments);
   AddPlanOptions(&app, &arguments);
   CLI11_PARSE(app, argc, argv);
-  // What a study says of itself is not of interest a thousand times.
-  SetLogLevel(LogLevel::kWarning);
+  // What a study says of itself (a model was refused) is not of interest a
+  // thousand times.
+  SetLogLevel(LogLevel::kError);
   const absl::Status status = Replay(arguments);
   if (status.ok()) return 0;
   std::cerr << "cubicml-replay: " << status.message() << "\n";

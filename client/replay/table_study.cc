@@ -75,7 +75,7 @@ TableStudy::TableStudy(const MeasuredTable& table,
 }
 
 v1::Parameter TableStudy::MakeParameter(size_t column) const {
-  const TableColumn& param = table_.params[column];
+  const MeasuredColumn& param = table_.params[column];
   v1::Parameter parameter;
   parameter.set_name(param.name);
   std::map<std::string, v1::Value> categories;
@@ -126,7 +126,7 @@ v1::Study TableStudy::Make(v1::Algorithm algorithm, uint64_t seed,
       *row->add_values() = ParseCell(table_.params[p], one.values[p]);
     }
   }
-  for (const TableColumn& column : table_.context) {
+  for (const MeasuredColumn& column : table_.context) {
     v1::ContextField* field = study.add_context();
     field->set_name(column.name);
     field->set_type(TypeOf(column.type));
@@ -151,7 +151,7 @@ void TableStudy::SetContext(v1::SuggestTrialsRequest* request) const {
 
 absl::StatusOr<size_t> TableStudy::Find(const v1::Trial& trial) const {
   std::string key;
-  for (const TableColumn& param : table_.params) {
+  for (const MeasuredColumn& param : table_.params) {
     const auto value = trial.parameters().find(param.name);
     if (value == trial.parameters().end()) {
       return absl::InternalError(
