@@ -17,7 +17,8 @@ namespace {
 // Categories with more values are hashed into kHashColumns.
 constexpr size_t kMaxOneHot = 24;
 constexpr size_t kHashColumns = 8;
-// Integers that span at least this factor are counts: their effects multiply.
+// Integers that span at least this factor are counts: their effects multiply,
+// whatever scale their values were given on.
 constexpr double kCountRatio = 4.0;
 // Sums and differences of the logarithms of two counts are columns of their own
 // for at most this many counts (56 columns).
@@ -101,28 +102,57 @@ bool IsCount(const Knob& knob) {
          knob.levels.back() >= kCountRatio * knob.levels.front();
 }
 
+// How uneven the distances between neighbours are: standard deviation over
+// mean.
+double Unevenness(const std::vector<double>& values) {
+  const double gaps = static_cast<double>(values.size()) - 1.0;
+  const double mean = (values.back() - values.front()) / gaps;
+  double squares = 0.0;
+  for (size_t i = 1; i < values.size(); ++i) {
+    const double d = values[i] - values[i - 1] - mean;
+    squares += d * d;
+  }
+  return std::sqrt(squares / gaps) / mean;
+}
+
+// People choose values that are evenly spaced where it matters: on the scale
+// that spaces a knob's values the most evenly.
+bool IsEvenerInLogarithms(const std::vector<double>& levels) {
+  if (levels.front() <= 0.0 || levels.size() < 3) return false;
+  std::vector<double> logarithms;
+  for (const double level : levels) logarithms.push_back(std::log(level));
+  return Unevenness(logarithms) < Unevenness(levels);
+}
+
 Axis MakeAxis(const Knob& knob) {
   Axis axis;
-  axis.logarithmic = knob.log_scale || IsCount(knob);
+  axis.logarithmic = knob.log_scale || IsEvenerInLogarithms(knob.levels);
   axis.low = axis.Raw(knob.levels.front());
   axis.high = axis.Raw(knob.levels.back());
   return axis;
+}
+
+Axis CountAxis(const Knob& knob) {
+  return {true, std::log(knob.levels.front()), std::log(knob.levels.back())};
 }
 
 }  // namespace
 
 struct Featurizer::Columns {
   std::shared_ptr<const SearchSpace> space;
-  std::vector<Axis> axes;      // by knob; unused for categories
-  std::vector<size_t> counts;  // knobs that are paired
+  std::vector<Axis> axes;        // by knob; unused for categories
+  std::vector<size_t> counts;    // knobs that are counts
+  std::vector<Axis> count_axes;  // of counts
+  // Whether their sums and differences are columns; else their logarithms are.
+  bool paired = false;
   std::vector<std::string> names;
 
   void AppendKnob(size_t k, double value, std::vector<float>* row) const;
-  void AppendPairs(const Point& point, std::vector<float>* row) const;
+  void AppendCounts(const Point& point, std::vector<float>* row) const;
   void AppendField(const v1::ContextField& field, const Context::Field& value,
                    std::vector<float>* row) const;
   void NameKnob(const Knob& knob);
-  void NamePairs();
+  void NameCounts();
   void NameField(const v1::ContextField& field);
 };
 
@@ -146,8 +176,15 @@ void Featurizer::Columns::AppendKnob(size_t k, double value,
   if (knob.conditional) row->push_back(active ? 1.0F : 0.0F);
 }
 
-void Featurizer::Columns::AppendPairs(const Point& point,
-                                      std::vector<float>* row) const {
+void Featurizer::Columns::AppendCounts(const Point& point,
+                                       std::vector<float>* row) const {
+  if (!paired) {
+    for (size_t a = 0; a < counts.size(); ++a) {
+      const double value = point[counts[a]];
+      row->push_back(std::isnan(value) ? 0.0F : count_axes[a].Position(value));
+    }
+    return;
+  }
   for (size_t a = 0; a < counts.size(); ++a) {
     for (size_t b = 0; b < a; ++b) {
       const double first = point[counts[a]];
@@ -156,8 +193,8 @@ void Featurizer::Columns::AppendPairs(const Point& point,
         row->insert(row->end(), 2, 0.0F);
         continue;
       }
-      const Axis& x = axes[counts[a]];
-      const Axis& y = axes[counts[b]];
+      const Axis& x = count_axes[a];
+      const Axis& y = count_axes[b];
       const double span = 0.5 * (x.high - x.low + y.high - y.low);
       const double centre = 0.5 * (x.high + x.low + y.high + y.low);
       const double skew = 0.5 * (x.high + x.low - y.high - y.low);
@@ -205,7 +242,13 @@ void Featurizer::Columns::NameKnob(const Knob& knob) {
   if (knob.conditional) names.push_back(absl::StrCat(knob.name, " active"));
 }
 
-void Featurizer::Columns::NamePairs() {
+void Featurizer::Columns::NameCounts() {
+  if (!paired) {
+    for (const size_t k : counts) {
+      names.push_back(absl::StrCat("log ", space->knobs()[k].name));
+    }
+    return;
+  }
   for (size_t a = 0; a < counts.size(); ++a) {
     for (size_t b = 0; b < a; ++b) {
       const std::string& first = space->knobs()[counts[a]].name;
@@ -233,11 +276,15 @@ Featurizer::Featurizer(std::shared_ptr<const SearchSpace> space) {
   for (size_t k = 0; k < knobs.size(); ++k) {
     columns->axes.push_back(
         knobs[k].kind == KnobKind::kCategory ? Axis{} : MakeAxis(knobs[k]));
-    if (IsCount(knobs[k])) columns->counts.push_back(k);
+    if (IsCount(knobs[k])) {
+      columns->counts.push_back(k);
+      columns->count_axes.push_back(CountAxis(knobs[k]));
+    }
     columns->NameKnob(knobs[k]);
   }
-  if (columns->counts.size() > kMaxPairedCounts) columns->counts.clear();
-  columns->NamePairs();
+  columns->paired =
+      columns->counts.size() >= 2 && columns->counts.size() <= kMaxPairedCounts;
+  columns->NameCounts();
   for (const v1::ContextField& field : columns->space->context_fields()) {
     columns->NameField(field);
   }
@@ -270,7 +317,7 @@ void Featurizer::Append(const Point& point, const Context& context,
   for (size_t k = 0; k < point.size(); ++k) {
     columns_->AppendKnob(k, point[k], row);
   }
-  columns_->AppendPairs(point, row);
+  columns_->AppendCounts(point, row);
   const auto& fields = columns_->space->context_fields();
   for (size_t f = 0; f < context.fields.size(); ++f) {
     columns_->AppendField(fields[f], context.fields[f], row);

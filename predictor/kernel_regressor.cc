@@ -3,80 +3,30 @@
 #include "predictor/kernel_regressor.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "predictor/linalg.h"
+#include "predictor/lanes.h"
 
 namespace cubicml {
 namespace {
 
-// Candidates are scored this many at a time, as the lanes of inner loops whose
-// length the compiler knows.
-constexpr size_t kLanes = 32;
-// Steps of the search for the kernel's parameters.
-constexpr int kSteps = 50;
-// Prior variance of a group's level, in units of the targets' variance.
-constexpr double kLevelVariance = 10.0;
-constexpr double kJitter = 1e-6;
-
-const double kSqrt5 = std::sqrt(5.0);
-
-// Logarithms of what the kernel is made of.
-struct Parameters {
-  std::vector<double> values;  // a length for each column, then the three
-
-  size_t columns() const { return values.size() - 3; }
-  double length(size_t c) const { return std::exp(values[c]); }
-  double matern() const { return std::exp(values[columns()]); }
-  double linear() const { return std::exp(values[columns() + 1]); }
-  double noise() const { return std::exp(values[columns() + 2]); }  // variance
-};
-
-// Normal priors of the parameters.
-struct Prior {
-  std::vector<double> means;
-  std::vector<double> stddevs;
-};
-
-Prior MakePrior(size_t columns) {
-  Prior prior;
-  const double n = std::max(1.0, static_cast<double>(columns));
-  prior.means.assign(columns, 0.5 * std::log(n));
-  prior.stddevs.assign(columns, 1.0);
-  prior.means.insert(prior.means.end(), {0.0, std::log(0.3), std::log(0.01)});
-  prior.stddevs.insert(prior.stddevs.end(), {1.0, 1.5, 1.5});
-  return prior;
-}
-
-float MaternCorrelation(float squared_distance) {
-  const float r = std::sqrt(5.0F * std::max(squared_distance, 0.0F));
-  return (1.0F + r + r * r / 3.0F) * std::exp(-r);
-}
+// Share of the prior variance that is always left: rounding would make it 0.
+constexpr double kMinVariance = 1e-6;
 
 class KernelRegressor : public Regressor {
  public:
-  struct Parts {
-    size_t rows = 0;
-    size_t columns = 0;
-    std::vector<float> inverse_lengths;
-    double matern_variance = 0.0;
-    double linear_variance = 0.0;
-    std::vector<float> inputs;         // rows * columns, divided by the lengths
-    std::vector<double> dual_weights;  // rows
-    std::vector<float> whitening;      // lower triangle, row by row
-    std::vector<float> centres;        // columns
-  };
-
-  explicit KernelRegressor(Parts parts) : parts_(std::move(parts)) {
+  explicit KernelRegressor(KernelParts parts) : parts_(std::move(parts)) {
     norms_.assign(parts_.rows, 0.0F);
     linear_offsets_.assign(parts_.rows, 0.0F);
     slopes_.resize(parts_.inputs.size());
+    whitening_.assign(parts_.rows * parts_.rows, 0.0F);
+    const float* triangle = parts_.whitening.data();
     for (size_t i = 0; i < parts_.rows; ++i) {
+      std::copy_n(triangle, i + 1, &whitening_[i * parts_.rows]);
+      triangle += i + 1;
       for (size_t c = 0; c < parts_.columns; ++c) {
         const float x = parts_.inputs[i * parts_.columns + c];
         const float length = 1.0F / parts_.inverse_lengths[c];
@@ -102,7 +52,7 @@ class KernelRegressor : public Regressor {
 
   void Save(internal::Regressor* proto) const override {
     internal::KernelRegressor* kernel = proto->mutable_kernel();
-    const Parts& p = parts_;
+    const KernelParts& p = parts_;
     kernel->set_columns(static_cast<uint32_t>(p.columns));
     kernel->mutable_inverse_lengths()->Add(p.inverse_lengths.begin(),
                                            p.inverse_lengths.end());
@@ -116,16 +66,18 @@ class KernelRegressor : public Regressor {
   }
 
  private:
-  using Lanes = std::array<float, kLanes>;
   struct Scratch {
-    Scratch(size_t rows, size_t columns) : x(columns), k(rows) {}
-    std::vector<Lanes> x;  // by column, divided by the lengths
-    std::vector<Lanes> k;  // covariance with each training row
+    Scratch(size_t rows, size_t columns)
+        : x(columns), k(rows), linear(rows), white(rows) {}
+    std::vector<Lanes> x;       // by column, divided by the lengths
+    std::vector<Lanes> k;       // covariance with each training row
+    std::vector<Lanes> linear;  // its linear part
+    std::vector<Lanes> white;   // whitening * k
   };
 
   void PredictLanes(const FeatureMatrix& features, size_t begin,
                     std::span<Belief> beliefs, Scratch* scratch) const {
-    const Parts& p = parts_;
+    const KernelParts& p = parts_;
     Lanes norm{};
     Lanes own{};
     for (size_t c = 0; c < p.columns; ++c) {
@@ -138,17 +90,19 @@ class KernelRegressor : public Regressor {
         own[l] += (value - p.centres[c]) * (value - p.centres[c]);
       }
     }
-    for (size_t i = 0; i < p.rows; ++i) Covariance(i, norm, scratch);
+    FillCovariance(norm, scratch);
     Lanes explained{};
-    const float* w = p.whitening.data();
-    for (size_t i = 0; i < p.rows; ++i) {
-      Lanes sum{};
-      for (size_t j = 0; j <= i; ++j) {
-        const float weight = *w++;
-        const Lanes& k = scratch->k[j];
-        for (size_t l = 0; l < kLanes; ++l) sum[l] += weight * k[l];
-      }
-      for (size_t l = 0; l < kLanes; ++l) explained[l] += sum[l] * sum[l];
+    for (size_t i = 0; i < p.rows; ++i) scratch->white[i].fill(0.0F);
+    // The matrix is lower triangular: of each block of rows the columns up to
+    // its end.
+    constexpr size_t kBlock = 8;
+    for (size_t i = 0; i < p.rows; i += kBlock) {
+      const size_t end = std::min(i + kBlock, p.rows);
+      MultiplyAdd(whitening_.data() + i * p.rows, p.rows, end - i, end,
+                  scratch->k.data(), &scratch->white[i]);
+    }
+    for (const Lanes& white : scratch->white) {
+      for (size_t l = 0; l < kLanes; ++l) explained[l] += white[l] * white[l];
     }
     for (size_t l = 0; l < beliefs.size(); ++l) {
       double mean = 0.0;
@@ -158,361 +112,49 @@ class KernelRegressor : public Regressor {
       const double prior =
           p.matern_variance + p.linear_variance * static_cast<double>(own[l]);
       const double variance = prior - static_cast<double>(explained[l]);
-      // Rounding leaves a little where nothing is left.
-      beliefs[l] = {mean, std::sqrt(std::max(variance, kJitter * prior))};
+      beliefs[l] = {mean, std::sqrt(std::max(variance, kMinVariance * prior))};
     }
   }
 
-  // Fills in row `i` of scratch->k.
-  void Covariance(size_t i, const Lanes& norm, Scratch* scratch) const {
-    const Parts& p = parts_;
-    const float* input = p.inputs.data() + i * p.columns;
-    const float* slope = slopes_.data() + i * p.columns;
-    Lanes product{};
-    Lanes linear{};
-    for (size_t c = 0; c < p.columns; ++c) {
-      const Lanes& x = scratch->x[c];
-      const float a = input[c];
-      const float b = slope[c];
+  void FillCovariance(const Lanes& norm, Scratch* scratch) const {
+    const KernelParts& p = parts_;
+    for (size_t i = 0; i < p.rows; ++i) {
+      scratch->k[i].fill(0.0F);
+      scratch->linear[i].fill(linear_offsets_[i]);
+    }
+    MultiplyAdd(p.inputs.data(), p.columns, p.rows, p.columns,
+                scratch->x.data(), scratch->k.data());
+    MultiplyAdd(slopes_.data(), p.columns, p.rows, p.columns, scratch->x.data(),
+                scratch->linear.data());
+    for (size_t i = 0; i < p.rows; ++i) {
+      Lanes& k = scratch->k[i];
       for (size_t l = 0; l < kLanes; ++l) {
-        product[l] += a * x[l];
-        linear[l] += b * x[l];
+        k[l] = norm[l] + norms_[i] - 2.0F * k[l];
       }
     }
-    Lanes& k = scratch->k[i];
+    MaternCorrelation(p.rows, scratch->k.data());
     const float matern = static_cast<float>(p.matern_variance);
-    for (size_t l = 0; l < kLanes; ++l) {
-      k[l] =
-          linear[l] + linear_offsets_[i] +
-          matern * MaternCorrelation(norm[l] + norms_[i] - 2.0F * product[l]);
+    for (size_t i = 0; i < p.rows; ++i) {
+      Lanes& k = scratch->k[i];
+      for (size_t l = 0; l < kLanes; ++l) {
+        k[l] = matern * k[l] + scratch->linear[i][l];
+      }
     }
   }
 
-  const Parts parts_;
-  // Derived from parts_: they turn a covariance into two products.
+  const KernelParts parts_;
+  // Derived from parts_: they turn a covariance into two products, and the
+  // triangle into a square.
   std::vector<float> norms_;
   std::vector<float> linear_offsets_;
   std::vector<float> slopes_;
+  std::vector<float> whitening_;
 };
-
-// The rows as the fit sees them: targets of unit variance around the means of
-// their groups.
-struct Sample {
-  size_t rows = 0;
-  size_t columns = 0;
-  std::vector<double> x;  // rows * columns
-  std::vector<double> centres;
-  std::vector<double> y;
-  std::vector<double> group_means;
-  double scale = 1.0;
-};
-
-Sample MakeSample(const RegressionProblem& problem) {
-  Sample s;
-  s.rows = problem.features->rows;
-  s.columns = problem.features->columns;
-  s.x.assign(problem.features->values.begin(), problem.features->values.end());
-  s.centres.assign(s.columns, 0.0);
-  for (size_t i = 0; i < s.rows; ++i) {
-    for (size_t c = 0; c < s.columns; ++c) {
-      s.centres[c] += s.x[i * s.columns + c] / static_cast<double>(s.rows);
-    }
-  }
-  std::vector<double> weights(static_cast<size_t>(problem.group_count), 0.0);
-  s.group_means = weights;
-  for (size_t i = 0; i < s.rows; ++i) {
-    const size_t g = static_cast<size_t>(problem.groups[i]);
-    weights[g] += problem.weights[i];
-    s.group_means[g] += problem.weights[i] * problem.targets[i];
-  }
-  for (size_t g = 0; g < weights.size(); ++g) {
-    if (weights[g] > 0.0) s.group_means[g] /= weights[g];
-  }
-  double squares = 0.0;
-  for (size_t i = 0; i < s.rows; ++i) {
-    const size_t g = static_cast<size_t>(problem.groups[i]);
-    s.y.push_back(problem.targets[i] - s.group_means[g]);
-    squares += s.y[i] * s.y[i];
-  }
-  s.scale = std::sqrt(squares / static_cast<double>(s.rows));
-  if (!(s.scale > 0.0)) s.scale = 1.0;
-  for (double& y : s.y) y /= s.scale;
-  return s;
-}
-
-// The covariance of the rows and what its gradient is made of.
-struct Covariance {
-  Matrix matern;  // correlation
-  Matrix slope;   // of the correlation: times squared difference / length^2
-  Matrix linear;  // correlation
-  Matrix total;
-};
-
-Covariance MakeCovariance(const RegressionProblem& problem, const Sample& s,
-                          const Parameters& parameters) {
-  const size_t n = s.rows;
-  Covariance k{Matrix(n, n), Matrix(n, n), Matrix(n, n), Matrix(n, n)};
-  std::vector<double> inverse(s.columns);
-  for (size_t c = 0; c < s.columns; ++c) {
-    inverse[c] = 1.0 / (parameters.length(c) * parameters.length(c));
-  }
-  const double matern = parameters.matern();
-  const double linear = parameters.linear();
-  const double per_column = 1.0 / std::max(1.0, static_cast<double>(s.columns));
-  for (size_t i = 0; i < n; ++i) {
-    const double* a = s.x.data() + i * s.columns;
-    for (size_t j = 0; j <= i; ++j) {
-      const double* b = s.x.data() + j * s.columns;
-      double distance = 0.0;
-      double product = 0.0;
-      for (size_t c = 0; c < s.columns; ++c) {
-        const double d = a[c] - b[c];
-        distance += d * d * inverse[c];
-        product += (a[c] - s.centres[c]) * (b[c] - s.centres[c]);
-      }
-      const double r = kSqrt5 * std::sqrt(distance);
-      const double decay = std::exp(-r);
-      k.matern.row(i)[j] = (1.0 + r + r * r / 3.0) * decay;
-      k.slope.row(i)[j] = 5.0 / 3.0 * (1.0 + r) * decay;
-      k.linear.row(i)[j] = product * per_column;
-      double total = matern * k.matern.row(i)[j] + linear * k.linear.row(i)[j];
-      if (problem.groups[i] == problem.groups[j]) total += kLevelVariance;
-      if (i == j) total += parameters.noise() / problem.weights[i] + kJitter;
-      k.total.row(i)[j] = total;
-      k.total.row(j)[i] = total;
-    }
-  }
-  return k;
-}
-
-// The posterior at some parameters.
-struct Posterior {
-  double log_density = 0.0;  // up to a constant
-  std::vector<double> gradient;
-  Matrix precision;           // inverse covariance
-  std::vector<double> alpha;  // precision * y
-};
-
-Matrix Precision(const Matrix& factor) {
-  const Matrix inverse = InvertLower(factor);
-  const size_t n = factor.rows;
-  Matrix precision(n, n);
-  for (size_t k = 0; k < n; ++k) {
-    const double* row = inverse.row(k);
-    for (size_t i = 0; i <= k; ++i) {
-      double* out = precision.row(i);
-      const double a = row[i];
-      for (size_t j = 0; j <= i; ++j) out[j] += a * row[j];
-    }
-  }
-  for (size_t i = 0; i < n; ++i) {
-    for (size_t j = 0; j < i; ++j) precision.row(j)[i] = precision.row(i)[j];
-  }
-  return precision;
-}
-
-void AddGradient(const RegressionProblem& problem, const Sample& s,
-                 const Parameters& parameters, const Covariance& k,
-                 Posterior* p) {
-  const size_t d = s.columns;
-  p->gradient.assign(d + 3, 0.0);
-  const double matern = parameters.matern();
-  for (size_t i = 0; i < s.rows; ++i) {
-    const double* a = s.x.data() + i * d;
-    for (size_t j = 0; j <= i; ++j) {
-      // Half of the trace's term, twice for both triangles.
-      double g = p->alpha[i] * p->alpha[j] - p->precision.row(i)[j];
-      if (i == j) {
-        g *= 0.5;
-        p->gradient[d + 2] += g * parameters.noise() / problem.weights[i];
-      }
-      p->gradient[d] += g * matern * k.matern.row(i)[j];
-      p->gradient[d + 1] += g * parameters.linear() * k.linear.row(i)[j];
-      const double slope = g * matern * k.slope.row(i)[j];
-      const double* b = s.x.data() + j * d;
-      for (size_t c = 0; c < d; ++c) {
-        const double difference = a[c] - b[c];
-        p->gradient[c] += slope * difference * difference;
-      }
-    }
-  }
-  for (size_t c = 0; c < d; ++c) {
-    p->gradient[c] /= parameters.length(c) * parameters.length(c);
-  }
-}
-
-std::optional<Posterior> Evaluate(const RegressionProblem& problem,
-                                  const Sample& s, const Prior& prior,
-                                  const Parameters& parameters) {
-  const Covariance k = MakeCovariance(problem, s, parameters);
-  Matrix factor = k.total;
-  if (!Cholesky(&factor)) return std::nullopt;
-  Posterior p;
-  p.precision = Precision(factor);
-  p.alpha.assign(s.rows, 0.0);
-  for (size_t i = 0; i < s.rows; ++i) {
-    const double* row = p.precision.row(i);
-    for (size_t j = 0; j < s.rows; ++j) p.alpha[i] += row[j] * s.y[j];
-    p.log_density -= 0.5 * p.alpha[i] * s.y[i];
-  }
-  p.log_density -= LogDiagonal(factor);
-  AddGradient(problem, s, parameters, k, &p);
-  for (size_t q = 0; q < parameters.values.size(); ++q) {
-    const double z = (parameters.values[q] - prior.means[q]) / prior.stddevs[q];
-    p.log_density -= 0.5 * z * z;
-    p.gradient[q] -= z / prior.stddevs[q];
-  }
-  if (!std::isfinite(p.log_density)) return std::nullopt;
-  return p;
-}
-
-// The best parameters that resilient propagation finds: each has a step of its
-// own, which grows while the sign of its slope stays and shrinks when it
-// changes. It needs no tuning and no second derivative.
-absl::StatusOr<Parameters> Optimise(const RegressionProblem& problem,
-                                    const Sample& s,
-                                    const std::stop_token& stop) {
-  const Prior prior = MakePrior(s.columns);
-  Parameters current{prior.means};
-  Parameters best = current;
-  double best_density = -HUGE_VAL;
-  std::vector<double> steps(current.values.size(), 0.2);
-  std::vector<double> last(current.values.size(), 0.0);
-  for (int step = 0; step < kSteps; ++step) {
-    if (stop.stop_requested()) {
-      return absl::CancelledError("training was stopped");
-    }
-    const std::optional<Posterior> p = Evaluate(problem, s, prior, current);
-    if (!p.has_value()) break;
-    if (p->log_density > best_density) {
-      best_density = p->log_density;
-      best = current;
-    }
-    for (size_t q = 0; q < steps.size(); ++q) {
-      const double agreement = last[q] * p->gradient[q];
-      if (agreement > 0.0) steps[q] = std::min(steps[q] * 1.2, 1.0);
-      if (agreement < 0.0) steps[q] = std::max(steps[q] * 0.5, 1e-3);
-      last[q] = agreement < 0.0 ? 0.0 : p->gradient[q];
-      if (last[q] > 0.0) current.values[q] += steps[q];
-      if (last[q] < 0.0) current.values[q] -= steps[q];
-    }
-  }
-  if (!std::isfinite(best_density)) {
-    return absl::InternalError("the covariance is singular");
-  }
-  return best;
-}
-
-// Beliefs about each fold without its rows, in closed form: the block of the
-// precision that belongs to a fold says what its own rows add.
-absl::Status FillHeldOut(const RegressionProblem& problem, const Sample& s,
-                         const Posterior& p, double noise, RegressionFit* fit) {
-  fit->held_out.resize(s.rows);
-  for (int fold = 0; fold < problem.fold_count; ++fold) {
-    std::vector<size_t> rows;
-    for (size_t i = 0; i < s.rows; ++i) {
-      if (problem.folds[i] == fold) rows.push_back(i);
-    }
-    Matrix block(rows.size(), rows.size());
-    std::vector<double> residual(rows.size());
-    for (size_t a = 0; a < rows.size(); ++a) {
-      residual[a] = p.alpha[rows[a]];
-      for (size_t b = 0; b < rows.size(); ++b) {
-        block.row(a)[b] = p.precision.row(rows[a])[rows[b]];
-      }
-    }
-    if (!Cholesky(&block)) {
-      return absl::InternalError("the covariance of a fold is singular");
-    }
-    SolveLower(block, &residual);
-    SolveLowerTransposed(block, &residual);
-    const Matrix inverse = InvertLower(block);
-    for (size_t a = 0; a < rows.size(); ++a) {
-      double variance = 0.0;
-      for (size_t k = a; k < rows.size(); ++k) {
-        variance += inverse.row(k)[a] * inverse.row(k)[a];
-      }
-      const size_t i = rows[a];
-      const size_t g = static_cast<size_t>(problem.groups[i]);
-      variance = std::max(variance - noise / problem.weights[i], kJitter);
-      fit->held_out[i] = {s.group_means[g] + s.scale * (s.y[i] - residual[a]),
-                          s.scale * std::sqrt(variance)};
-    }
-  }
-  return absl::OkStatus();
-}
-
-// What is needed to predict, from the covariance without the groups' levels.
-absl::StatusOr<std::unique_ptr<Regressor>> MakeRegressor(
-    const RegressionProblem& problem, const Sample& s,
-    const Parameters& parameters, const std::vector<double>& alpha) {
-  Matrix factor = MakeCovariance(problem, s, parameters).total;
-  for (size_t i = 0; i < s.rows; ++i) {
-    for (size_t j = 0; j < s.rows; ++j) {
-      if (problem.groups[i] == problem.groups[j]) {
-        factor.row(i)[j] -= kLevelVariance;
-      }
-    }
-  }
-  if (!Cholesky(&factor)) {
-    return absl::InternalError("the covariance is singular");
-  }
-  const Matrix inverse = InvertLower(factor);
-  KernelRegressor::Parts parts;
-  parts.rows = s.rows;
-  parts.columns = s.columns;
-  const double variance = s.scale * s.scale;
-  parts.matern_variance = parameters.matern() * variance;
-  parts.linear_variance = parameters.linear() * variance /
-                          std::max(1.0, static_cast<double>(s.columns));
-  for (size_t c = 0; c < s.columns; ++c) {
-    parts.inverse_lengths.push_back(
-        static_cast<float>(1.0 / parameters.length(c)));
-    parts.centres.push_back(static_cast<float>(s.centres[c]));
-  }
-  for (size_t i = 0; i < s.rows; ++i) {
-    for (size_t c = 0; c < s.columns; ++c) {
-      parts.inputs.push_back(
-          static_cast<float>(s.x[i * s.columns + c] / parameters.length(c)));
-    }
-    // The covariance that they multiply is in units of the targets.
-    parts.dual_weights.push_back(alpha[i] / s.scale);
-    for (size_t j = 0; j <= i; ++j) {
-      parts.whitening.push_back(
-          static_cast<float>(inverse.row(i)[j] / s.scale));
-    }
-  }
-  return std::make_unique<KernelRegressor>(std::move(parts));
-}
 
 }  // namespace
 
-absl::StatusOr<RegressionFit> FitKernel(const RegressionProblem& problem,
-                                        const std::stop_token& stop) {
-  const Sample sample = MakeSample(problem);
-  absl::StatusOr<Parameters> parameters = Optimise(problem, sample, stop);
-  if (!parameters.ok()) return std::move(parameters).status();
-  const std::optional<Posterior> posterior =
-      Evaluate(problem, sample, MakePrior(sample.columns), *parameters);
-  if (!posterior.has_value()) {
-    return absl::InternalError("the covariance is singular");
-  }
-  RegressionFit fit;
-  fit.noise = sample.scale * std::sqrt(parameters->noise());
-  const absl::Status held_out =
-      FillHeldOut(problem, sample, *posterior, parameters->noise(), &fit);
-  if (!held_out.ok()) return held_out;
-  absl::StatusOr<std::unique_ptr<Regressor>> regressor =
-      MakeRegressor(problem, sample, *parameters, posterior->alpha);
-  if (!regressor.ok()) return std::move(regressor).status();
-  fit.regressor = *std::move(regressor);
-  // A level is what its prior share of the duals says of it.
-  fit.levels = sample.group_means;
-  for (size_t i = 0; i < sample.rows; ++i) {
-    fit.levels[static_cast<size_t>(problem.groups[i])] +=
-        kLevelVariance * posterior->alpha[i] * sample.scale;
-  }
-  return fit;
+std::unique_ptr<Regressor> NewKernelRegressor(KernelParts parts) {
+  return std::make_unique<KernelRegressor>(std::move(parts));
 }
 
 absl::StatusOr<std::unique_ptr<Regressor>> LoadKernelRegressor(
@@ -525,7 +167,7 @@ absl::StatusOr<std::unique_ptr<Regressor>> LoadKernelRegressor(
       static_cast<size_t>(proto.whitening_size()) != rows * (rows + 1) / 2) {
     return absl::DataLossError("a kernel model does not fit together");
   }
-  KernelRegressor::Parts parts;
+  KernelParts parts;
   parts.rows = rows;
   parts.columns = columns;
   parts.inverse_lengths.assign(proto.inverse_lengths().begin(),
@@ -537,7 +179,7 @@ absl::StatusOr<std::unique_ptr<Regressor>> LoadKernelRegressor(
                             proto.dual_weights().end());
   parts.whitening.assign(proto.whitening().begin(), proto.whitening().end());
   parts.centres.assign(proto.centres().begin(), proto.centres().end());
-  return std::make_unique<KernelRegressor>(std::move(parts));
+  return NewKernelRegressor(std::move(parts));
 }
 
 }  // namespace cubicml

@@ -1,33 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Gaussian process regression: the model for the tens of rows in which most of
-// a search happens, where networks have too little to learn from and a linear
-// model is too stiff.
+// A Gaussian process that has been fitted (predictor/kernel_fit.h), ready to
+// predict.
 
 #ifndef CUBICML_PREDICTOR_KERNEL_REGRESSOR_H_
 #define CUBICML_PREDICTOR_KERNEL_REGRESSOR_H_
 
 #include <cstddef>
 #include <memory>
-#include <stop_token>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "predictor/regressor.h"
 
 namespace cubicml {
 
-// Training is cubic and scoring quadratic in the rows: callers pass a sample of
+// Fitting is cubic and scoring quadratic in the rows: callers pass a sample of
 // at most this many.
 inline constexpr size_t kMaxKernelRows = 256;
 
-// Fits a Matern 5/2 kernel with a length for each column plus a linear kernel,
-// by maximum posterior: with few rows the lengths stay near a prior that grows
-// with the number of columns. The levels of the groups are fitted with the
-// rest.
-// REQUIRES: at most kMaxKernelRows rows.
-// CANCELLED when `stop` was requested; INTERNAL when a matrix is singular.
-absl::StatusOr<RegressionFit> FitKernel(const RegressionProblem& problem,
-                                        const std::stop_token& stop);
+struct KernelParts {
+  size_t rows = 0;
+  size_t columns = 0;
+  std::vector<float> inverse_lengths;
+  double matern_variance = 0.0;
+  double linear_variance = 0.0;
+  std::vector<float> inputs;         // rows * columns, divided by the lengths
+  std::vector<double> dual_weights;  // rows
+  std::vector<float> whitening;      // lower triangle, row by row
+  std::vector<float> centres;        // columns
+};
+
+std::unique_ptr<Regressor> NewKernelRegressor(KernelParts parts);
 
 // DATA_LOSS when the message is not consistent.
 absl::StatusOr<std::unique_ptr<Regressor>> LoadKernelRegressor(

@@ -2,6 +2,7 @@
 
 #include "predictor/kernel_trainer.h"
 
+#include "predictor/kernel_fit.h"
 #include "predictor/kernel_regressor.h"
 #include "predictor/single_kind_trainer.h"
 
@@ -13,8 +14,8 @@ std::unique_ptr<Trainer> NewKernelTrainer() {
        [](const RegressionProblem& problem, Rng, const std::stop_token& stop) {
          return FitKernel(problem, stop);
        },
-       kMaxKernelRows},
-      {FitKernel, kMaxKernelRows});
+       kMaxKernelRows, ScoreScale::kShareOfBest},
+      {FitKernel, kMaxKernelRows, kMaxKernelRows / 2});
 }
 
 }  // namespace cubicml

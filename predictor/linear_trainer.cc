@@ -19,8 +19,8 @@ std::unique_ptr<Trainer> NewLinearTrainer() {
        [](const RegressionProblem& problem, Rng, const std::stop_token& stop) {
          return FitLinear(problem, stop);
        },
-       kMaxRows},
-      {FitLinear, kMaxRows});
+       kMaxRows, ScoreScale::kShareOfBest},
+      {FitLinear, kMaxRows, kMaxRows});
 }
 
 }  // namespace cubicml

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "base/status_macros.h"
 
 namespace cubicml {
 namespace {
@@ -78,76 +79,102 @@ std::vector<double> SeenMeans(const RegressionProblem& problem, size_t m,
   return sums;
 }
 
-}  // namespace
+// What the networks say of the rows that they have not seen, around the mean of
+// each row's group.
+struct HeldOutRows {
+  std::vector<double> outputs;
+  std::vector<double> targets;
+  std::vector<double> variances;  // of all members' outputs
+  double slope = 0.0;             // of the targets over the outputs
+};
 
-absl::StatusOr<RegressionFit> CalibrateNetworks(
-    const RegressionProblem& problem, NetworkEnsemble ensemble) {
-  absl::StatusOr<Outputs> standardised = Standardise(problem, &ensemble);
-  if (!standardised.ok()) return std::move(standardised).status();
-  const Outputs& outputs = *standardised;
-  const size_t rows = problem.features->rows;
-  const size_t members = outputs.size();
+HeldOutRows CompareHeldOut(const RegressionProblem& problem,
+                           const Outputs& outputs) {
+  const size_t rows = problem.targets.size();
   const std::vector<double> targets(problem.targets.begin(),
                                     problem.targets.end());
-  // Held-out output and target of each row, around its group's.
-  std::vector<double> x(rows, 0.0);
-  std::vector<double> y(rows, 0.0);
-  std::vector<double> spread(rows, 0.0);
+  HeldOutRows held_out;
+  held_out.outputs.assign(rows, 0.0);
+  held_out.targets.assign(rows, 0.0);
   double xx = 1e-12;
   double xy = 0.0;
-  for (size_t m = 0; m < members; ++m) {
+  for (size_t m = 0; m < outputs.size(); ++m) {
     const std::vector<double> out_means = SeenMeans(problem, m, outputs[m]);
     const std::vector<double> target_means = SeenMeans(problem, m, targets);
     for (size_t i = 0; i < rows; ++i) {
       if (problem.fold_count > 1 && Saw(problem, m, i)) continue;
       const size_t g = static_cast<size_t>(problem.groups[i]);
-      const bool known = std::isfinite(out_means[g]);
-      x[i] = outputs[m][i] - (known ? out_means[g] : outputs[m][i]);
-      y[i] = targets[i] - (known ? target_means[g] : targets[i]);
-      xx += problem.weights[i] * x[i] * x[i];
-      xy += problem.weights[i] * x[i] * y[i];
+      // A group that the member knows nothing of tells nothing of it.
+      if (!std::isfinite(out_means[g])) continue;
+      const double x = outputs[m][i] - out_means[g];
+      const double y = targets[i] - target_means[g];
+      held_out.outputs[i] = x;
+      held_out.targets[i] = y;
+      xx += problem.weights[i] * x * x;
+      xy += problem.weights[i] * x * y;
     }
   }
-  const double slope = std::max(xy / xx, 0.0);
-  RegressionFit fit;
-  double squares = 0.0;
-  double spreads = 0.0;
-  double total = 0.0;
+  held_out.slope = std::max(xy / xx, 0.0);
+  const double members = static_cast<double>(outputs.size());
+  held_out.variances.assign(rows, 0.0);
   for (size_t i = 0; i < rows; ++i) {
     double mean = 0.0;
-    for (size_t m = 0; m < members; ++m) mean += outputs[m][i];
-    mean /= static_cast<double>(members);
-    for (size_t m = 0; m < members; ++m) {
-      const double d = outputs[m][i] - mean;
-      spread[i] += d * d;
+    for (const std::vector<double>& out : outputs) mean += out[i] / members;
+    for (const std::vector<double>& out : outputs) {
+      held_out.variances[i] +=
+          (out[i] - mean) * (out[i] - mean) / std::max(1.0, members - 1.0);
     }
-    spread[i] *=
-        slope * slope / std::max(1.0, static_cast<double>(members) - 1);
+  }
+  return held_out;
+}
+
+// Sets the members' slopes and the spread of the ensemble. Returns the standard
+// deviation of the noise.
+double SetSpread(const RegressionProblem& problem, const HeldOutRows& held_out,
+                 NetworkEnsemble* ensemble) {
+  double squares = 0.0;
+  double variances = 0.0;
+  double total = 0.0;
+  for (size_t i = 0; i < held_out.targets.size(); ++i) {
     const double w = problem.weights[i];
-    const double error = y[i] - slope * x[i];
+    const double error =
+        held_out.targets[i] - held_out.slope * held_out.outputs[i];
     squares += w * error * error;
-    spreads += w * spread[i];
+    variances += w * held_out.slope * held_out.slope * held_out.variances[i];
     total += w;
   }
   const double error_variance = std::max(squares / total, 1e-12);
-  const double mean_spread = spreads / total;
-  ensemble.spread_scale = std::sqrt(std::clamp(
-      kIgnorance * error_variance / std::max(mean_spread, 1e-12), 1.0, 25.0));
-  ensemble.spread_floor = std::sqrt(kFloorShare * error_variance);
-  fit.noise = std::sqrt((1.0 - kIgnorance) * error_variance);
-  for (NetworkEnsemble::Member& member : ensemble.members) {
-    member.slope *= slope;
-    member.offset *= slope;
+  ensemble->spread_scale = std::sqrt(std::clamp(
+      kIgnorance * error_variance / std::max(variances / total, 1e-12), 1.0,
+      25.0));
+  ensemble->spread_floor = std::sqrt(kFloorShare * error_variance);
+  for (NetworkEnsemble::Member& member : ensemble->members) {
+    member.slope *= held_out.slope;
+    member.offset *= held_out.slope;
   }
-  std::vector<double> remainder(rows, 0.0);
-  for (size_t i = 0; i < rows; ++i) {
-    fit.held_out.push_back(
-        {targets[i] - y[i] + slope * x[i],
-         std::hypot(ensemble.spread_scale * std::sqrt(spread[i]),
-                    ensemble.spread_floor)});
-    double score = 0.0;
-    for (size_t m = 0; m < members; ++m) score += slope * outputs[m][i];
-    remainder[i] = targets[i] - score / static_cast<double>(members);
+  return std::sqrt((1.0 - kIgnorance) * error_variance);
+}
+
+}  // namespace
+
+absl::StatusOr<RegressionFit> CalibrateNetworks(
+    const RegressionProblem& problem, NetworkEnsemble ensemble) {
+  CUBICML_ASSIGN_OR_RETURN(const Outputs outputs,
+                           Standardise(problem, &ensemble));
+  const HeldOutRows held_out = CompareHeldOut(problem, outputs);
+  RegressionFit fit;
+  fit.noise = SetSpread(problem, held_out, &ensemble);
+  const double members = static_cast<double>(outputs.size());
+  std::vector<double> remainder(problem.targets.begin(), problem.targets.end());
+  for (size_t i = 0; i < remainder.size(); ++i) {
+    const double x = held_out.slope * held_out.outputs[i];
+    const double spread = ensemble.spread_scale * held_out.slope *
+                          std::sqrt(held_out.variances[i]);
+    fit.held_out.push_back({problem.targets[i] - held_out.targets[i] + x,
+                            std::hypot(spread, ensemble.spread_floor)});
+    for (const std::vector<double>& out : outputs) {
+      remainder[i] -= held_out.slope * out[i] / members;
+    }
   }
   RegressionProblem everything = problem;
   everything.fold_count = 1;

@@ -3,57 +3,18 @@
 #include "predictor/network_regressor.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <utility>
 
 #include "absl/status/status.h"
+#include "predictor/lanes.h"
 
 namespace cubicml {
 namespace {
 
-// Rows go through a network this many at a time, as the lanes of inner loops
-// whose length the compiler knows.
-constexpr size_t kLanes = 32;
 constexpr size_t kMaxLayers = 8;
 constexpr size_t kMaxWidth = 4096;
 constexpr size_t kMaxMembers = 64;
-
-using Lanes = std::array<float, kLanes>;
-
-// Four outputs at a time, so that an input is loaded once for all of them.
-void RunLayer(const float* parameters, const std::vector<Lanes>& in,
-              size_t inputs, size_t outputs, bool hidden,
-              std::vector<Lanes>* out) {
-  const float* biases = parameters + inputs * outputs;
-  size_t o = 0;
-  for (; o + 4 <= outputs; o += 4) {
-    const float* w = parameters + o * inputs;
-    Lanes sums[4];
-    for (size_t k = 0; k < 4; ++k) sums[k].fill(biases[o + k]);
-    for (size_t i = 0; i < inputs; ++i) {
-      const Lanes& x = in[i];
-      for (size_t k = 0; k < 4; ++k) {
-        const float weight = w[k * inputs + i];
-        for (size_t l = 0; l < kLanes; ++l) sums[k][l] += weight * x[l];
-      }
-    }
-    for (size_t k = 0; k < 4; ++k) (*out)[o + k] = sums[k];
-  }
-  for (; o < outputs; ++o) {
-    const float* w = parameters + o * inputs;
-    Lanes sum;
-    sum.fill(biases[o]);
-    for (size_t i = 0; i < inputs; ++i) {
-      for (size_t l = 0; l < kLanes; ++l) sum[l] += w[i] * in[i][l];
-    }
-    (*out)[o] = sum;
-  }
-  if (!hidden) return;
-  for (size_t k = 0; k < outputs; ++k) {
-    for (float& x : (*out)[k]) x = std::max(x, 0.0F);
-  }
-}
 
 // Room for one pass.
 struct Scratch {
@@ -82,9 +43,18 @@ void RunLanes(const NetworkEnsemble& ensemble, size_t member,
   const std::vector<size_t>& sizes = ensemble.layer_sizes;
   const float* parameters = ensemble.members[member].parameters.data();
   for (size_t layer = 0; layer + 1 < sizes.size(); ++layer) {
-    RunLayer(parameters, scratch->in, sizes[layer], sizes[layer + 1],
-             layer + 2 < sizes.size(), &scratch->out);
-    parameters += (sizes[layer] + 1) * sizes[layer + 1];
+    const size_t inputs = sizes[layer];
+    const size_t outputs_of_layer = sizes[layer + 1];
+    const float* biases = parameters + inputs * outputs_of_layer;
+    for (size_t o = 0; o < outputs_of_layer; ++o) {
+      scratch->out[o].fill(biases[o]);
+    }
+    MultiplyAdd(parameters, inputs, outputs_of_layer, inputs,
+                scratch->in.data(), scratch->out.data());
+    if (layer + 2 < sizes.size()) {
+      Rectify(outputs_of_layer, scratch->out.data());
+    }
+    parameters = biases + outputs_of_layer;
     std::swap(scratch->in, scratch->out);
   }
   for (size_t l = 0; l < outputs.size(); ++l) {

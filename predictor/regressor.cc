@@ -21,7 +21,6 @@ absl::StatusOr<std::unique_ptr<Regressor>> LoadRegressor(
       return LoadKernelRegressor(proto.kernel(), columns);
     case internal::Regressor::kNetwork:
       return LoadNetworkRegressor(proto.network(), columns);
-    case internal::Regressor::kMixture:
     case internal::Regressor::KIND_NOT_SET:
       break;
   }

@@ -22,8 +22,7 @@ class SingleKindTrainer : public Trainer {
         const TrainingSet set,
         MakeTrainingSet(dataset, std::max(score_.max_rows, heads_.max_rows),
                         &rng));
-    ScoreFit score;
-    score.rows = SelectScore(set, score_.max_rows, &rng);
+    ScoreFit score = SelectScore(set, score_.scale, score_.max_rows, &rng);
     CUBICML_ASSIGN_OR_RETURN(
         score.fit, score_.fit(score.rows.problem(), Rng(rng()), stop));
     return AssembleSurrogate(set, score_.kind, std::move(score), heads_, &rng,

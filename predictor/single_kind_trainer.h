@@ -25,6 +25,7 @@ struct ScoreOptions {
                                               const std::stop_token&)>
       fit;
   size_t max_rows = 0;  // that `fit` has time for
+  ScoreScale scale = ScoreScale::kMetric;
 };
 
 std::unique_ptr<Trainer> NewSingleKindTrainer(ScoreOptions score,

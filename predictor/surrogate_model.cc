@@ -236,6 +236,8 @@ absl::StatusOr<RegressionFit> FitLevels(const TargetRows& rows,
 struct BuiltHead {
   MetricHead head;
   std::vector<double> residuals;
+  std::vector<int> folds;  // of residuals
+  int fold_count = 1;
 };
 
 // A head whose part within a context is `fit`. The regressor of `fit` is left
@@ -267,32 +269,33 @@ absl::StatusOr<BuiltHead> BuildHead(const TargetRows& rows,
     built.residuals.push_back((rows.targets[i] - beliefs[i].mean) /
                               std::sqrt(std::max(variance, 1e-24)));
   }
+  built.folds = rows.folds;
+  built.fold_count = rows.fold_count;
   head.spread = CalibrateSpread(built.residuals);
   return built;
 }
 
-// The head of a metric that the score says nothing about.
-absl::StatusOr<MetricHead> FitHead(const TrainingSet& set, size_t metric,
-                                   const HeadOptions& options, Rng* rng,
-                                   const std::stop_token& stop) {
+// A head with regressors of its own.
+absl::StatusOr<BuiltHead> FitHead(const TrainingSet& set, size_t metric,
+                                  const HeadOptions& options, Rng* rng,
+                                  const std::stop_token& stop) {
   const TargetRows rows = SelectMetric(set, metric, options.max_rows, rng);
   if (rows.targets.size() < 3 || rows.constant) {
-    MetricHead head;
-    head.scale = rows.scale;
+    BuiltHead built;
+    built.head.scale = rows.scale;
     // Nothing was measured: nothing is known, which no number says.
-    head.intercept = rows.targets.empty() ? kNan : rows.targets[0];
-    return head;
+    built.head.intercept = rows.targets.empty() ? kNan : rows.targets[0];
+    return built;
   }
   CUBICML_ASSIGN_OR_RETURN(RegressionFit fit,
                            options.fit(rows.problem(), stop));
   CUBICML_ASSIGN_OR_RETURN(BuiltHead built, BuildHead(rows, fit, stop));
   built.head.regressors.push_back(std::move(fit.regressor));
-  return std::move(built.head);
+  return built;
 }
 
 void FillQuality(const TrainingSet& set, const ScoreFit& score,
-                 const std::vector<double>& residuals,
-                 v1::SurrogateQuality* quality) {
+                 const BuiltHead& objective, v1::SurrogateQuality* quality) {
   quality->set_rows(static_cast<int64_t>(set.rows.size()));
   std::vector<double> predicted;
   for (size_t i = 0; i < score.fit.held_out.size(); ++i) {
@@ -302,8 +305,8 @@ void FillQuality(const TrainingSet& set, const ScoreFit& score,
   if (const auto tau = KendallTau(predicted, rows.targets, rows.groups)) {
     quality->set_kendall_tau(*tau);
   }
-  if (const auto coverage =
-          HeldOutCoverage(residuals, rows.folds, rows.fold_count)) {
+  if (const auto coverage = HeldOutCoverage(
+          objective.residuals, objective.folds, objective.fold_count)) {
     quality->set_coverage90(*coverage);
   }
 }
@@ -349,13 +352,29 @@ absl::StatusOr<MetricHead> LoadHead(const internal::MetricHead& proto,
 
 }  // namespace
 
-TargetRows SelectScore(const TrainingSet& set, size_t max_rows, Rng* rng) {
-  TargetRows rows = SelectMetric(set, 0, max_rows, rng);
+ScoreFit SelectScore(const TrainingSet& set, ScoreScale scale, size_t max_rows,
+                     Rng* rng) {
+  ScoreFit score;
+  score.rows = SelectMetric(set, 0, max_rows, rng);
+  TargetRows& rows = score.rows;
   if (!set.metrics[0].maximize) {
     for (double& target : rows.targets) target = -target;
     rows.scale.scale = -rows.scale.scale;
   }
-  return rows;
+  if (scale == ScoreScale::kShareOfBest && rows.scale.logarithmic) {
+    score.scale = scale;
+    std::vector<double> best(static_cast<size_t>(rows.group_count), -HUGE_VAL);
+    for (size_t i = 0; i < rows.targets.size(); ++i) {
+      double& of_group = best[static_cast<size_t>(rows.groups[i])];
+      of_group = std::max(of_group, rows.targets[i]);
+    }
+    for (size_t i = 0; i < rows.targets.size(); ++i) {
+      const double behind =
+          rows.targets[i] - best[static_cast<size_t>(rows.groups[i])];
+      rows.targets[i] = std::exp(behind * std::abs(rows.scale.scale));
+    }
+  }
+  return score;
 }
 
 absl::StatusOr<std::unique_ptr<Predictor>> AssembleSurrogate(
@@ -364,21 +383,28 @@ absl::StatusOr<std::unique_ptr<Predictor>> AssembleSurrogate(
   Parts parts;
   parts.kind = std::string(kind);
   parts.column_scales = set.column_scales;
-  CUBICML_ASSIGN_OR_RETURN(BuiltHead objective,
-                           BuildHead(score.rows, score.fit, stop));
-  objective.head.uses_score = true;
   parts.quality.set_kind(parts.kind);
-  FillQuality(set, score, objective.residuals, &parts.quality);
-  parts.heads.push_back(std::move(objective.head));
+  if (score.scale == ScoreScale::kMetric) {
+    CUBICML_ASSIGN_OR_RETURN(BuiltHead objective,
+                             BuildHead(score.rows, score.fit, stop));
+    objective.head.uses_score = true;
+    FillQuality(set, score, objective, &parts.quality);
+    parts.heads.push_back(std::move(objective.head));
+  } else {
+    CUBICML_ASSIGN_OR_RETURN(BuiltHead objective,
+                             FitHead(set, 0, heads, rng, stop));
+    FillQuality(set, score, objective, &parts.quality);
+    parts.heads.push_back(std::move(objective.head));
+  }
   for (size_t metric = 1; metric < set.metrics.size(); ++metric) {
-    CUBICML_ASSIGN_OR_RETURN(MetricHead head,
+    CUBICML_ASSIGN_OR_RETURN(BuiltHead built,
                              FitHead(set, metric, heads, rng, stop));
-    parts.heads.push_back(std::move(head));
+    parts.heads.push_back(std::move(built.head));
   }
   CUBICML_ASSIGN_OR_RETURN(
       FeasibilityFit feasibility,
-      FitFeasibility(SelectFeasibility(set, heads.max_rows, rng), heads.fit,
-                     stop));
+      FitFeasibility(SelectFeasibility(set, heads.max_feasibility_rows, rng),
+                     heads.fit, stop));
   if (feasibility.auc.has_value()) {
     parts.quality.set_feasibility_auc(*feasibility.auc);
   }

@@ -9,6 +9,7 @@
 
 #include "absl/strings/string_view.h"
 #include "base/status_macros.h"
+#include "predictor/kernel_fit.h"
 #include "predictor/kernel_regressor.h"
 #include "predictor/linear_regressor.h"
 #include "predictor/quality.h"
@@ -52,7 +53,8 @@ class SurrogateTrainer : public Trainer {
                              MakeTrainingSet(dataset, kMaxNetworkRows, &rng));
     CUBICML_ASSIGN_OR_RETURN(Contender best, Choose(set, &rng, stop));
     return AssembleSurrogate(set, best.kind, std::move(best.score),
-                             {FitKernel, kMaxKernelRows}, &rng, stop);
+                             {FitKernel, kMaxKernelRows, kMaxKernelRows / 2},
+                             &rng, stop);
   }
 
   absl::StatusOr<std::unique_ptr<Predictor>> Load(
@@ -64,11 +66,13 @@ class SurrogateTrainer : public Trainer {
   static absl::StatusOr<Contender> Choose(const TrainingSet& set, Rng* rng,
                                           const std::stop_token& stop) {
     Contender kernel{"gaussian-process", {}};
-    kernel.score.rows = SelectScore(set, kMaxKernelRows, rng);
+    kernel.score =
+        SelectScore(set, ScoreScale::kShareOfBest, kMaxKernelRows, rng);
     CUBICML_ASSIGN_OR_RETURN(kernel.score.fit,
                              FitKernel(kernel.score.rows.problem(), stop));
     Contender linear{"linear", {}};
     linear.score.rows = kernel.score.rows;
+    linear.score.scale = kernel.score.scale;
     CUBICML_ASSIGN_OR_RETURN(linear.score.fit,
                              FitLinear(linear.score.rows.problem(), stop));
     const bool prefers_linear =
@@ -77,7 +81,7 @@ class SurrogateTrainer : public Trainer {
     Contender best = std::move(prefers_linear ? linear : kernel);
 
     Contender network{"mlp-ensemble", {}};
-    network.score.rows = SelectScore(set, kMaxNetworkRows, rng);
+    network.score = SelectScore(set, ScoreScale::kMetric, kMaxNetworkRows, rng);
     if (network.score.rows.targets.size() < kMinNetworkRows) return best;
     CUBICML_ASSIGN_OR_RETURN(
         network.score.fit,
