@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "predictor/training_set.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "predictor/dataset.h"
+#include "tests/predictor/trainer_battery.h"
+#include "tests/support/status_matchers.h"
+
+namespace cubicml {
+namespace {
+
+TEST(CheckDataset, NamesTheFieldThatIsWrong) {
+  Dataset dataset = MakeSynthetic({.rows = 10});
+  EXPECT_THAT(CheckDataset(dataset), IsOk());
+  dataset.rows[3].weight = 0.0;
+  EXPECT_THAT(CheckDataset(dataset),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       testing::HasSubstr("rows[3].weight")));
+  dataset.rows[3].weight = 1.0;
+  dataset.rows[3].metrics = {std::numeric_limits<double>::infinity(), 1.0};
+  EXPECT_THAT(CheckDataset(dataset),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       testing::HasSubstr("rows[3].metrics")));
+  dataset.rows.pop_back();
+  EXPECT_THAT(CheckDataset(dataset),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       testing::HasSubstr("features")));
+}
+
+TEST(TargetScale, IsLogarithmicOnlyForPositiveValues) {
+  Rng rng(1);
+  Dataset dataset = MakeSynthetic({});
+  auto set = MakeTrainingSet(dataset, 1000, &rng);
+  ASSERT_THAT(set, IsOk());
+  EXPECT_TRUE(SelectMetric(*set, 0, 1000, &rng).scale.logarithmic);
+  for (DatasetRow& row : dataset.rows) {
+    if (row.feasible) {
+      row.metrics[0] = 0.0;
+      break;
+    }
+  }
+  set = MakeTrainingSet(dataset, 1000, &rng);
+  ASSERT_THAT(set, IsOk());
+  EXPECT_FALSE(SelectMetric(*set, 0, 1000, &rng).scale.logarithmic);
+}
+
+TEST(TargetScale, ForwardAndInverseUndoEachOther) {
+  const TargetScale logarithmic{true, 2.0, 0.5};
+  EXPECT_NEAR(logarithmic.Inverse(logarithmic.Forward(7.5)), 7.5, 1e-12);
+  const TargetScale linear{false, -1.0, -3.0};
+  EXPECT_NEAR(linear.Inverse(linear.Forward(-7.5)), -7.5, 1e-12);
+  EXPECT_TRUE(std::isfinite(logarithmic.Inverse(1e9)));
+}
+
+TEST(MakeTrainingSet, ScalesColumnsThatAreTooLarge) {
+  Rng rng(1);
+  Dataset dataset = MakeSynthetic({.rows = 30});
+  for (size_t i = 0; i < 30; ++i) dataset.features.values[4 * i] *= 1000.0F;
+  const auto set = MakeTrainingSet(dataset, 1000, &rng);
+  ASSERT_THAT(set, IsOk());
+  for (const float value : set->features.values) {
+    EXPECT_LE(std::abs(value), 1.0F);
+  }
+}
+
+TEST(MakeTrainingSet, EqualConfigurationsShareAFold) {
+  Rng rng(1);
+  Dataset dataset = MakeSynthetic({.rows = 30});
+  for (size_t c = 0; c < 4; ++c) {
+    dataset.features.values[4 * 17 + c] = dataset.features.values[c];
+  }
+  const auto set = MakeTrainingSet(dataset, 1000, &rng);
+  ASSERT_THAT(set, IsOk());
+  EXPECT_EQ(set->folds[0], set->folds[17]);
+}
+
+TEST(MakeTrainingSet, ASampleKeepsTheBestAndTheLast) {
+  Rng rng(1);
+  const Dataset dataset = MakeSynthetic({.rows = 2000});
+  double best = 0.0;
+  for (const DatasetRow& row : dataset.rows) {
+    if (row.feasible) best = std::max(best, row.metrics[0]);
+  }
+  const auto set = MakeTrainingSet(dataset, 100, &rng);
+  ASSERT_THAT(set, IsOk());
+  ASSERT_EQ(set->rows.size(), 100u);
+  EXPECT_TRUE(std::any_of(set->rows.begin(), set->rows.end(),
+                          [&](const DatasetRow& row) {
+                            return row.feasible && row.metrics[0] == best;
+                          }));
+  EXPECT_EQ(set->rows.back().metrics, dataset.rows.back().metrics);
+}
+
+TEST(SelectMetric, LeavesOutRowsWithoutIt) {
+  Rng rng(1);
+  Dataset dataset = MakeSynthetic({.rows = 30});
+  size_t measured = 0;
+  for (DatasetRow& row : dataset.rows) {
+    if (!row.feasible) continue;
+    if (measured++ < 4) {
+      row.metrics[1] = std::numeric_limits<double>::quiet_NaN();
+    }
+  }
+  const auto set = MakeTrainingSet(dataset, 1000, &rng);
+  ASSERT_THAT(set, IsOk());
+  EXPECT_EQ(SelectMetric(*set, 0, 1000, &rng).targets.size(), measured);
+  EXPECT_EQ(SelectMetric(*set, 1, 1000, &rng).targets.size(), measured - 4);
+  EXPECT_EQ(SelectFeasibility(*set, 1000, &rng).targets.size(), 30u);
+}
+
+}  // namespace
+}  // namespace cubicml
