@@ -4,7 +4,7 @@
 // an index; resources without a value of what a list is ordered by follow
 // those that have one.
 
-#include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,10 +20,10 @@ namespace {
 
 // What a list reads: a table with the columns of its FilterFields.
 struct ListSource {
-  absl::string_view table;  // with a join, if any
-  absl::string_view id;     // column that breaks ties, unique in the list
-  absl::string_view bytes;  // column with the serialized resource
-  StudyId study;            // of trials; 0: all
+  absl::string_view table;       // with a join, if any
+  absl::string_view id;          // column that breaks ties, unique in the list
+  absl::string_view bytes;       // column with the serialized resource
+  std::optional<StudyId> study;  // whose trials; nullopt: no trials
 };
 
 struct ListRow {
@@ -64,7 +64,7 @@ class ListHalf {
     const absl::string_view direction = descending ? " DESC" : "";
     sql_ = absl::StrCat("SELECT ", key_, ", ", source.id, ", ", source.bytes,
                         " FROM ", source.table, " WHERE ");
-    if (source.study.value != 0) absl::StrAppend(&sql_, "study_id = ? AND ");
+    if (source.study.has_value()) absl::StrAppend(&sql_, "study_id = ? AND ");
     if (MayBeMissing(*query.order().field)) {
       absl::StrAppend(&sql_, key_, with_key ? " IS NOT NULL" : " IS NULL",
                       " AND ");
@@ -93,7 +93,7 @@ class ListHalf {
   absl::Status Read(Database* db, size_t limit, std::vector<ListRow>* rows) {
     CUBICML_ASSIGN_OR_RETURN(Statement list, db->Prepare(sql_));
     int index = 0;
-    if (source_.study.value != 0) list.BindInt(++index, source_.study.value);
+    if (source_.study.has_value()) list.BindInt(++index, source_.study->value);
     if (with_cursor_) {
       if (compare_key_) list.BindValue(++index, cursor_.key);
       list.BindInt(++index, cursor_.id);
@@ -163,7 +163,7 @@ absl::StatusOr<StudyPage> SqliteStudyStore::ListStudies(
   // CROSS: the studies come first, in the order of their index.
   const ListSource source{
       "studies CROSS JOIN study_definitions ON study_id = id", "id",
-      "definition", StudyId{}};
+      "definition", std::nullopt};
   std::vector<ListRow> rows;
   CUBICML_RETURN_IF_ERROR(
       Read([&](Database* db) { return ReadRows(db, source, query, &rows); }));

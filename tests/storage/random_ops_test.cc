@@ -54,7 +54,7 @@ class RandomOpsTest : public ::testing::Test {
   ListOptions AnyList(const std::vector<std::string>& orders,
                       const std::vector<std::string>& filters) {
     ListOptions options;
-    options.page_size = static_cast<int>(rng_.Below(7)) + 1;
+    options.page_size = static_cast<int>(rng_.Below(30)) + 1;
     options.order_by = orders[rng_.Below(orders.size())];
     options.filter = filters[rng_.Below(filters.size())];
     return options;

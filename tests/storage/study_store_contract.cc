@@ -326,6 +326,18 @@ TEST_P(StudyStoreContractTest, UnknownTrialIsNotFound) {
               StatusIs(absl::StatusCode::kNotFound));
 }
 
+TEST_P(StudyStoreContractTest, NoIdStandsForAllStudies) {
+  CreateTrials(CreateStudy("a"), 2);
+  for (const StudyId none : {StudyId{0}, StudyId{-1}, StudyId{99}}) {
+    EXPECT_THAT(ListAllTrials(none, "", "", 10), IsEmpty());
+    EXPECT_THAT(store_->CountTrials(none), IsOkAndHolds(IsEmpty()));
+    CUBICML_EXPECT_OK(
+        store_->ScanTrials(none, TrialNumber{0}, "", [](v1::Trial&&) {
+          return absl::InternalError("there is nothing to visit");
+        }));
+  }
+}
+
 TEST_P(StudyStoreContractTest, UpdateTrialChangesWhatTheMutationChanges) {
   const StudyId study = CreateStudy("a");
   const v1::Trial before = CreateTrials(study, 1)[0];
