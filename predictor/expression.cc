@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <utility>
+#include <variant>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -71,6 +73,93 @@ void SetLimits(sqlite3* db) {
   sqlite3_limit(db, SQLITE_LIMIT_WORKER_THREADS, 0);
 }
 
+absl::string_view GetText(sqlite3_value* value) {
+  const void* const text = sqlite3_value_blob(value);
+  return absl::string_view(static_cast<const char*>(text),
+                           static_cast<size_t>(sqlite3_value_bytes(value)));
+}
+
+void SetError(sqlite3_context* context, const absl::Status& status) {
+  const std::string message(status.message());
+  sqlite3_result_error(context, message.c_str(), -1);
+}
+
+void SetResult(sqlite3_context* context, const VectorElement& element) {
+  if (const int64_t* integer = std::get_if<int64_t>(&element)) {
+    sqlite3_result_int64(context, *integer);
+  } else if (const double* real = std::get_if<double>(&element)) {
+    sqlite3_result_double(context, *real);
+  } else {
+    const std::string& text = std::get<std::string>(element);
+    sqlite3_result_text64(context, text.data(), text.size(), SQLITE_TRANSIENT,
+                          SQLITE_UTF8);
+  }
+}
+
+// In the functions below, the result is NULL unless set.
+
+void VecCount(sqlite3_context* context, int /*count*/, sqlite3_value** values) {
+  VectorElement wanted;
+  switch (sqlite3_value_type(values[1])) {
+    case SQLITE_INTEGER:
+      wanted = int64_t{sqlite3_value_int64(values[1])};
+      break;
+    case SQLITE_FLOAT:
+      wanted = sqlite3_value_double(values[1]);
+      break;
+    case SQLITE_TEXT:
+      wanted = std::string(GetText(values[1]));
+      break;
+    default:
+      return;
+  }
+  if (sqlite3_value_type(values[0]) == SQLITE_NULL) return;
+  const absl::StatusOr<int64_t> equal =
+      CountInVector(GetText(values[0]), wanted);
+  if (!equal.ok()) return SetError(context, equal.status());
+  sqlite3_result_int64(context, *equal);
+}
+
+void VecSum(sqlite3_context* context, int /*count*/, sqlite3_value** values) {
+  if (sqlite3_value_type(values[0]) == SQLITE_NULL) return;
+  const absl::StatusOr<VectorElement> sum = SumVector(GetText(values[0]));
+  if (!sum.ok()) return SetError(context, sum.status());
+  SetResult(context, *sum);
+}
+
+using FindElement =
+    absl::StatusOr<std::optional<VectorElement>> (*)(absl::string_view);
+
+template <FindElement find>
+void VecExtreme(sqlite3_context* context, int /*count*/,
+                sqlite3_value** values) {
+  if (sqlite3_value_type(values[0]) == SQLITE_NULL) return;
+  const absl::StatusOr<std::optional<VectorElement>> found =
+      find(GetText(values[0]));
+  if (!found.ok()) return SetError(context, found.status());
+  if (found->has_value()) SetResult(context, **found);
+}
+
+bool RegisterVectorFunctions(sqlite3* db) {
+  struct Function {
+    const char* name;
+    int arguments;
+    void (*call)(sqlite3_context*, int, sqlite3_value**);
+  };
+  constexpr std::array kVectorFunctions = {
+      Function{"vec_count", 2, VecCount},
+      Function{"vec_sum", 1, VecSum},
+      Function{"vec_min", 1, VecExtreme<FindLeast>},
+      Function{"vec_max", 1, VecExtreme<FindGreatest>},
+  };
+  return std::all_of(
+      kVectorFunctions.begin(), kVectorFunctions.end(), [&](const Function& f) {
+        return sqlite3_create_function_v2(
+                   db, f.name, f.arguments, SQLITE_UTF8 | SQLITE_DETERMINISTIC,
+                   nullptr, f.call, nullptr, nullptr, nullptr) == SQLITE_OK;
+      });
+}
+
 // NULL when there is no memory for it. Confined to one thread at a time by its
 // owner, so SQLite's own mutex is left out.
 SqliteConnection OpenSandbox() {
@@ -95,7 +184,7 @@ SqliteConnection OpenSandbox() {
     sqlite3_create_function(db.get(), name, 1, SQLITE_UTF8, nullptr, nullptr,
                             nullptr, nullptr);
   }
-  if (!RegisterVectorFunctions(db.get()).ok()) return nullptr;
+  if (!RegisterVectorFunctions(db.get())) return nullptr;
   return db;
 }
 

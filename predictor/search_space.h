@@ -73,7 +73,8 @@ struct SpaceModel;
 class SpaceViews;
 
 // Immutable and thread-safe. Remembers, within bounds, what it found out about
-// the last few contexts.
+// the last few contexts. Contexts, points and fixed knobs that are given to a
+// method must be of this space (made by it, or as long as its knobs).
 class SearchSpace final {
  public:
   // INVALID_ARGUMENT with the path of the field, e.g.
@@ -109,6 +110,8 @@ class SearchSpace final {
   // are active), and neither constraints nor activity are checked, since what
   // has run stays a measurement. INVALID_ARGUMENT naming "parameters.NAME"
   // when this space cannot represent a value, which CheckExtends rules out.
+  // Since the defaults speak for what older trials lack, one that is changed
+  // later changes what those are read as.
   absl::StatusOr<Point> ParseStoredPoint(const ValueMap& parameters,
                                          const Context& context) const;
   // Some of the parameters. INVALID_ARGUMENT naming "fixed_parameters.NAME".

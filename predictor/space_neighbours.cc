@@ -22,7 +22,7 @@ constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 // Of single knobs; more are drawn at random.
 constexpr size_t kMaxMoves = 50000;
 constexpr size_t kMaxBrokenMoves = 2000;
-constexpr int kMaxPairTries = 20000;
+constexpr int kMaxPairTries = 6000;
 // With fewer neighbours than this, knobs of one constraint change together.
 constexpr size_t kFew = 8;
 constexpr int64_t kGroupSteps = 20000;
@@ -111,8 +111,8 @@ class NeighbourSearch {
     return shown.levels;
   }
 
-  // Makes the moves and repairs activity. OK_, or the constraint that is broken
-  // (nullopt with `valid` false: a fixed knob lost its value).
+  // Makes the moves and repairs activity. `broken` is a constraint that fails;
+  // none of them does when a fixed knob lost its value.
   struct Trial {
     bool valid = false;
     std::optional<size_t> broken;

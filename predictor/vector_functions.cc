@@ -2,23 +2,15 @@
 
 #include "predictor/vector_functions.h"
 
-#include <sqlite3.h>
-
 #include <charconv>
 #include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <string>
 #include <system_error>
-#include <variant>
 
+#include "absl/status/status.h"
 #include "absl/strings/ascii.h"
-#include "absl/strings/string_view.h"
 
 namespace cubicml {
 namespace {
-
-using Element = std::variant<int64_t, double, std::string>;
 
 // Reads the flat arrays that vectors are bound as: numbers, and strings whose
 // only escapes are \" \\ and \u00XX, as Domain writes them.
@@ -35,7 +27,7 @@ class ArrayReader {
     if (Eat(']')) return AtEnd();
     while (true) {
       Skip();
-      std::optional<Element> element = ReadElement();
+      std::optional<VectorElement> element = ReadElement();
       if (!element.has_value()) return false;
       take(*element);
       Skip();
@@ -61,7 +53,7 @@ class ArrayReader {
     return rest_.empty();
   }
 
-  std::optional<Element> ReadElement() {
+  std::optional<VectorElement> ReadElement() {
     if (Eat('"')) return ReadString();
     int64_t integer = 0;
     double real = 0.0;
@@ -78,7 +70,7 @@ class ArrayReader {
     return real;
   }
 
-  std::optional<Element> ReadString() {
+  std::optional<VectorElement> ReadString() {
     std::string text;
     while (!rest_.empty()) {
       const char c = rest_.front();
@@ -114,13 +106,7 @@ class ArrayReader {
   absl::string_view rest_;
 };
 
-absl::string_view GetText(sqlite3_value* value) {
-  const void* const text = sqlite3_value_blob(value);
-  return absl::string_view(static_cast<const char*>(text),
-                           static_cast<size_t>(sqlite3_value_bytes(value)));
-}
-
-double AsNumber(const Element& element) {
+double AsNumber(const VectorElement& element) {
   if (const int64_t* integer = std::get_if<int64_t>(&element)) {
     return static_cast<double>(*integer);
   }
@@ -128,123 +114,75 @@ double AsNumber(const Element& element) {
   return real != nullptr ? *real : 0.0;
 }
 
-bool IsText(const Element& element) {
+bool IsText(const VectorElement& element) {
   return std::holds_alternative<std::string>(element);
 }
 
-// As `=` of SQL: numbers by value whatever their type, a text only with a text.
-bool Equals(const Element& element, sqlite3_value* value) {
-  switch (sqlite3_value_type(value)) {
-    case SQLITE_TEXT: {
-      const std::string* const text = std::get_if<std::string>(&element);
-      return text != nullptr && absl::string_view(*text) == GetText(value);
-    }
-    case SQLITE_INTEGER:
-      if (const int64_t* integer = std::get_if<int64_t>(&element)) {
-        return *integer == sqlite3_value_int64(value);
-      }
-      [[fallthrough]];
-    case SQLITE_FLOAT:
-      return !IsText(element) &&
-             AsNumber(element) == sqlite3_value_double(value);
-    default:
-      return false;
-  }
+bool Equals(const VectorElement& a, const VectorElement& b) {
+  if (IsText(a) || IsText(b) || a.index() == b.index()) return a == b;
+  return AsNumber(a) == AsNumber(b);
 }
 
-void SetResult(sqlite3_context* context, const Element& element) {
-  if (const int64_t* integer = std::get_if<int64_t>(&element)) {
-    sqlite3_result_int64(context, *integer);
-  } else if (const double* real = std::get_if<double>(&element)) {
-    sqlite3_result_double(context, *real);
-  } else {
-    const std::string& text = std::get<std::string>(element);
-    sqlite3_result_text64(context, text.data(), text.size(), SQLITE_TRANSIENT,
-                          SQLITE_UTF8);
+bool Less(const VectorElement& a, const VectorElement& b) {
+  if (IsText(a) || IsText(b) || a.index() == b.index()) {
+    // The alternatives are in the order of SQL, texts last.
+    return IsText(a) == IsText(b) ? a < b : IsText(b);
   }
+  return AsNumber(a) < AsNumber(b);
 }
 
-constexpr char kNoVector[] =
-    "the first argument of a vec_ function must be a vector";
+absl::Status NoVector() {
+  return absl::InvalidArgumentError(
+      "the first argument of a vec_ function must be a vector");
+}
 
-void VecCount(sqlite3_context* context, int /*count*/, sqlite3_value** values) {
-  if (sqlite3_value_type(values[0]) == SQLITE_NULL ||
-      sqlite3_value_type(values[1]) == SQLITE_NULL) {
-    return;  // the result is NULL unless set
-  }
-  int64_t equal = 0;
-  const bool read = ArrayReader(GetText(values[0])).Read([&](const Element& e) {
-    if (Equals(e, values[1])) ++equal;
+absl::StatusOr<std::optional<VectorElement>> FindExtreme(absl::string_view json,
+                                                         bool least) {
+  std::optional<VectorElement> best;
+  const bool read = ArrayReader(json).Read([&](const VectorElement& e) {
+    if (!best || (least ? Less(e, *best) : Less(*best, e))) best = e;
   });
-  if (!read) return sqlite3_result_error(context, kNoVector, -1);
-  sqlite3_result_int64(context, equal);
+  if (!read) return NoVector();
+  return best;
 }
 
-void VecSum(sqlite3_context* context, int /*count*/, sqlite3_value** values) {
-  if (sqlite3_value_type(values[0]) == SQLITE_NULL) return;
+}  // namespace
+
+absl::StatusOr<int64_t> CountInVector(absl::string_view json,
+                                      const VectorElement& value) {
+  int64_t equal = 0;
+  const bool read = ArrayReader(json).Read([&](const VectorElement& e) {
+    if (Equals(e, value)) ++equal;
+  });
+  if (!read) return NoVector();
+  return equal;
+}
+
+absl::StatusOr<VectorElement> SumVector(absl::string_view json) {
   int64_t integers = 0;
   double reals = 0.0;
   bool only_integers = true;
   bool any_text = false;
-  const bool read = ArrayReader(GetText(values[0])).Read([&](const Element& e) {
+  const bool read = ArrayReader(json).Read([&](const VectorElement& e) {
     any_text = any_text || IsText(e);
     const int64_t* const integer = std::get_if<int64_t>(&e);
     only_integers = only_integers && integer != nullptr &&
                     !__builtin_add_overflow(integers, *integer, &integers);
     reals += AsNumber(e);
   });
-  if (!read) return sqlite3_result_error(context, kNoVector, -1);
-  if (any_text) {
-    return sqlite3_result_error(context, "vec_sum of strings", -1);
-  }
-  if (only_integers) return sqlite3_result_int64(context, integers);
-  sqlite3_result_double(context, reals);
+  if (!read) return NoVector();
+  if (any_text) return absl::InvalidArgumentError("vec_sum of strings");
+  if (only_integers) return VectorElement(integers);
+  return VectorElement(reals);
 }
 
-// Less(a, b) for numbers, and for strings by their bytes, as in SQL.
-bool Less(const Element& a, const Element& b) {
-  if (IsText(a) && IsText(b)) {
-    return std::get<std::string>(a) < std::get<std::string>(b);
-  }
-  if (IsText(a) != IsText(b)) return IsText(b);
-  return AsNumber(a) < AsNumber(b);
+absl::StatusOr<std::optional<VectorElement>> FindLeast(absl::string_view json) {
+  return FindExtreme(json, true);
 }
 
-void TakeExtreme(sqlite3_context* context, sqlite3_value* vector, bool least) {
-  if (sqlite3_value_type(vector) == SQLITE_NULL) return;
-  std::optional<Element> best;
-  const bool read = ArrayReader(GetText(vector)).Read([&](const Element& e) {
-    if (!best || (least ? Less(e, *best) : Less(*best, e))) best = e;
-  });
-  if (!read) return sqlite3_result_error(context, kNoVector, -1);
-  if (best.has_value()) SetResult(context, *best);
-}
-
-void VecMin(sqlite3_context* context, int /*count*/, sqlite3_value** values) {
-  TakeExtreme(context, values[0], true);
-}
-
-void VecMax(sqlite3_context* context, int /*count*/, sqlite3_value** values) {
-  TakeExtreme(context, values[0], false);
-}
-
-}  // namespace
-
-absl::Status RegisterVectorFunctions(sqlite3* connection) {
-  struct Function {
-    const char* name;
-    int arguments;
-    void (*call)(sqlite3_context*, int, sqlite3_value**);
-  };
-  for (const Function& f :
-       {Function{"vec_count", 2, VecCount}, Function{"vec_sum", 1, VecSum},
-        Function{"vec_min", 1, VecMin}, Function{"vec_max", 1, VecMax}}) {
-    const int code = sqlite3_create_function_v2(
-        connection, f.name, f.arguments, SQLITE_UTF8 | SQLITE_DETERMINISTIC,
-        nullptr, f.call, nullptr, nullptr, nullptr);
-    if (code != SQLITE_OK) return absl::InternalError(sqlite3_errstr(code));
-  }
-  return absl::OkStatus();
+absl::StatusOr<std::optional<VectorElement>> FindGreatest(
+    absl::string_view json) {
+  return FindExtreme(json, false);
 }
 
 }  // namespace cubicml
