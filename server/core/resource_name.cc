@@ -81,4 +81,11 @@ std::string FormatTrialName(absl::string_view study_name, TrialNumber number) {
   return absl::StrCat(study_name, "/trials/", number.value);
 }
 
+absl::Status WithTrialName(const absl::Status& status,
+                           absl::string_view study_name, TrialNumber number) {
+  if (!absl::IsNotFound(status)) return status;
+  return absl::NotFoundError(
+      absl::StrCat(FormatTrialName(study_name, number), " does not exist"));
+}
+
 }  // namespace cubicml

@@ -34,6 +34,11 @@ absl::StatusOr<TrialName> ParseTrialName(absl::string_view field,
 std::string FormatStudyName(absl::string_view study_id);
 std::string FormatTrialName(absl::string_view study_name, TrialNumber number);
 
+// The store knows ids only: its NOT_FOUND about a trial, told by name. Other
+// statuses stay as they are.
+absl::Status WithTrialName(const absl::Status& status,
+                           absl::string_view study_name, TrialNumber number);
+
 }  // namespace cubicml
 
 #endif  // CUBICML_SERVER_CORE_RESOURCE_NAME_H_

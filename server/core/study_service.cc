@@ -113,7 +113,8 @@ absl::StatusOr<StudyService::State::Change> StudyService::State::ChangeTrial(
                              store().GetTrial(study->id(), number));
     return Change{std::move(unchanged), false};
   }
-  CUBICML_RETURN_IF_ERROR(trial.status());
+  CUBICML_RETURN_IF_ERROR(
+      WithTrialName(trial.status(), study->definition().name(), number));
   // No ticket was drawn: the store gave the answer of an earlier call.
   if (ticket == 0) return Change{*std::move(trial), false};
   const absl::StatusOr<ParsedTrial> parsed =

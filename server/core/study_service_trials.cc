@@ -185,7 +185,11 @@ absl::StatusOr<v1::Trial> StudyService::GetTrial(
                            ParseTrialName("name", request.name()));
   CUBICML_ASSIGN_OR_RETURN(const StudyId study,
                            state_->cache.FindId(name.study));
-  return state_->store().GetTrial(study, name.number);
+  absl::StatusOr<v1::Trial> trial =
+      state_->store().GetTrial(study, name.number);
+  CUBICML_RETURN_IF_ERROR(
+      WithTrialName(trial.status(), name.study, name.number));
+  return trial;
 }
 
 absl::StatusOr<v1::ListTrialsResponse> StudyService::ListTrials(
