@@ -116,7 +116,11 @@ absl::StatusOr<v1::Value> YamlNode::Scalar() const {
 }
 
 absl::StatusOr<std::string> YamlNode::Text() const {
-  CUBICML_RETURN_IF_ERROR(Scalar().status());
+  // As written, so that an integer beyond 64 bits is text, too.
+  const absl::StatusOr<v1::Value> value = Scalar();
+  const bool readable =
+      value.ok() || (node_.IsScalar() && !ResolveScalar(node_.Scalar()).ok());
+  if (!readable) return value.status();
   return node_.Scalar();
 }
 

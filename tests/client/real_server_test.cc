@@ -85,8 +85,7 @@ TEST_F(RealServerTest, TheExampleFindsTheMinimum) {
 TEST_F(RealServerTest, AStudyIsTunedByRun) {
   CreateStudy();
   Run({"run", "--study", "megatron", "--trials", "6", "--", "/bin/sh", "-c",
-       "echo qps=$(( 100 * {tp} + {pp} )) memory={vpp} {sharding[1]} {flags}"
-       ""});
+       "echo qps=$(( 100 * {tp} + {pp} )) memory={vpp} {sharding[1]}"});
   EXPECT_THAT(messages_, HasSubstr("trial 1: qps 101 (baseline)"));
   EXPECT_THAT(messages_, HasSubstr("over baseline)"));
   const Json best =

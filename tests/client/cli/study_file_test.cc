@@ -104,20 +104,24 @@ TEST(StudyFileTest, TheDocumentedExampleIsRead) {
         context { name: "machine" type: STRING optional: true }
         constraints { expression: "batch_size % 64 = 0" }
         constraints {
-          expression: "vec_count(sharding, 'full') <= 8"
+          expression: "vec_count(sharding, 'none') <= 8"
           description: "more do not fit"
         }
         constraints {
           table {
-            columns: "batch_size"
-            columns: "lr"
+            columns: "embedding_gradient"
+            columns: "pin"
             rows {
-              values { int64_value: 64 }
-              values { double_value: 0.01 }
+              values { string_value: "dense" }
+              values { bool_value: true }
             }
             rows {
-              values { int64_value: 128 }
-              values { double_value: 0.1 }
+              values { string_value: "dense" }
+              values { bool_value: false }
+            }
+            rows {
+              values { string_value: "sparse" }
+              values { bool_value: true }
             }
           }
         }
@@ -182,6 +186,16 @@ TEST(StudyFileTest, NumbersOfACategoryAreOfOneType) {
         default_value { double_value: 1 })pb"));
 }
 
+TEST(StudyFileTest, ColumnsOfATableTakeTheTypeOfTheirParameter) {
+  CUBICML_ASSERT_OK_AND_ASSIGN(
+      const StudyFile file,
+      ParseStudyFile("parameters: [{name: lr, type: number, min: 0, max: 1}]\n"
+                     "constraints: [{columns: [lr], rows: [[1]]}]\n",
+                     "s.yaml"));
+  EXPECT_THAT(file.study.constraints(0).table().rows(0).values(0),
+              EqualsProto("double_value: 1"));
+}
+
 TEST(StudyFileTest, AVectorMayHaveADefaultForEachElement) {
   EXPECT_THAT(ParameterOf("{name: a, type: integer, min: 1, max: 9, repeat: 2, "
                           "default: [3, 4]}"),
@@ -214,7 +228,7 @@ TEST(StudyFileTest, MistakesAreToldWithTheirLineAndField) {
   const Refusal refusals[] = {
       {"parameters: [\n  {name: a", "study.yaml:3: not YAML"},
       {"- a\n", "study.yaml:1: must be a map"},
-      {"", "study.yaml:1: must be a map"},
+      {"", "study.yaml: has 0 documents instead of one"},
       {"a: 1\n---\nb: 2\n", "has 2 documents"},
       {"display_name: x\nparameter: []\n",
        "study.yaml:2: unknown key 'parameter'; did you mean 'parameters'?"},
@@ -265,7 +279,7 @@ TEST(StudyFileTest, MistakesAreToldWithTheirLineAndField) {
        "context[0].type: 'int' is unknown"},
       {"objectives:\n  - {metric: qps}\n", "objectives[0]: needs 'goal'"},
       {"objectives:\n  - {metric: qps, goal: maximum}\n",
-       "objectives[0].goal: 'maximum' is unknown; did you mean 'maximize'?"},
+       "objectives[0].goal: 'maximum' is unknown; it is one of maximize,"},
       {"metric_constraints:\n  - {metric: m}\n",
        "metric_constraints[0]: needs 'min' or 'max'"},
       {"constraints:\n  - {description: d}\n",

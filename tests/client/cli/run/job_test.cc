@@ -50,7 +50,7 @@ TEST_F(JobTest, OutputPassesAsItIs) {
   EXPECT_EQ(
       RunShell("printf 'a\\000b\\r\\n\\377no end'; printf err >&2").ExitCode(),
       0);
-  EXPECT_EQ(out(), std::string("a\0b\r\n\377no end", 13));
+  EXPECT_EQ(out(), std::string("a\0b\r\n\377no end", 12));
   EXPECT_EQ(err(), "err");
 }
 
