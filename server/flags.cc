@@ -42,6 +42,9 @@ void AddFlags(CLI::App* app, Flags* flags) {
   app->add_option("--seed", server.seed,
                   "For studies that have none; 0: from the system")
       ->capture_default_str();
+  app->add_option("--train_at_idle_priority", server.train_at_idle_priority,
+                  "false where training jobs fill this same machine")
+      ->capture_default_str();
   app->add_option("--log_level", flags->log_level,
                   "debug, info, warning or error")
       ->default_str("info")

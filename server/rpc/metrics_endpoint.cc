@@ -100,7 +100,7 @@ absl::StatusOr<std::unique_ptr<MetricsEndpoint>> MetricsEndpoint::Create(
                            "enable_keep_alive",
                            "yes",
                            "keep_alive_timeout_ms",
-                           "2000",
+                           "200",
                            nullptr};
   mg_callbacks callbacks = {};
   callbacks.log_message = [](const mg_connection*, const char* message) {

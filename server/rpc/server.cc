@@ -99,7 +99,9 @@ absl::Status Server::StartService() {
                       [workers = workers_.get()] {
                         return static_cast<double>(workers->queue_depth());
                       });
-  training_ = std::make_unique<TrainingLoop>(service_.get());
+  TrainingLoopOptions training;
+  training.idle_priority = options_.train_at_idle_priority;
+  training_ = std::make_unique<TrainingLoop>(service_.get(), training);
   return absl::OkStatus();
 }
 
@@ -177,7 +179,7 @@ void Server::Drain() {
     });
   }
   // The metrics port answers until here: a scrape shows the last counts.
-  metrics_endpoint_.reset();
+  TimedStep(*clock_, "metrics", [this] { metrics_endpoint_.reset(); });
   metrics_->ForgetSources();
   if (health_ != nullptr) health_->Stop();
   TimedStep(*clock_, "workers", [this] { workers_.reset(); });

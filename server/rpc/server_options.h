@@ -6,6 +6,7 @@
 #define CUBICML_SERVER_RPC_SERVER_OPTIONS_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include "absl/status/status.h"
@@ -33,6 +34,9 @@ struct ServerOptions {
   absl::Duration drain_timeout = absl::Seconds(10);
   // 0: from the operating system.
   uint64_t seed = 0;
+  // Training takes only processor time that nobody else wants. Where jobs fill
+  // the server's own machine that is none.
+  bool train_at_idle_priority = true;
 
   // INVALID_ARGUMENT naming the flag.
   absl::Status Validate() const;
