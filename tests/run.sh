@@ -4,16 +4,17 @@
 # Installs what is needed, builds, and runs all tests: what has to pass before
 # a change lands.
 #
-#   tests/run.sh          everything, about what the documentation says
-#   tests/run.sh --fast   one build and its tests: a developer's loop
+#   tests/run.sh               what has to pass before a change lands
+#   tests/run.sh --sanitizers  and what finds races and undefined behaviour:
+#                              sanitizer builds, Clang's analyses
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-fast=false
+sanitizers=false
 case "${1:-}" in
   "") ;;
-  --fast) fast=true ;;
-  *) echo "usage: $0 [--fast]" >&2; exit 2 ;;
+  --sanitizers) sanitizers=true ;;
+  *) echo "usage: $0 [--sanitizers]" >&2; exit 2 ;;
 esac
 
 jobs=$(nproc)
@@ -34,7 +35,7 @@ stage "packages" deploy/install_dependencies.sh --tests
 stage "lint" python3 tests/lint/lint.py
 stage "build: dev" build dev
 stage "test: dev" run_tests dev
-if ! $fast; then
+if $sanitizers; then
   stage "build: address and undefined sanitizers" build asan
   stage "test: address and undefined sanitizers" run_tests asan -LE "no_asan"
   stage "build: thread sanitizer" build tsan
