@@ -67,8 +67,14 @@ int StudyService::TrainPendingStudies(std::stop_token stop) {
   int trained = 0;
   for (const std::shared_ptr<StudyState>& study : state_->cache.List()) {
     if (stop.stop_requested()) break;
-    if (!study->NeedsTraining()) continue;
-    if (state_->TrainStudy(study.get(), stop)) ++trained;
+    if (study->NeedsTraining() && state_->TrainStudy(study.get(), stop)) {
+      ++trained;
+    } else if (study->NeedsRefill()) {
+      for (const SearchTask& task : study->MakeRefillTasks()) {
+        absl::StatusOr<std::vector<Pick>> picks = RunSearch(task, stop);
+        if (picks.ok()) study->Refill(task, *std::move(picks));
+      }
+    }
   }
   return trained;
 }

@@ -183,6 +183,7 @@ absl::StatusOr<v1::SuggestTrialsResponse> StudyService::SuggestTrials(
     CUBICML_ASSIGN_OR_RETURN(
         choice,
         ChooseConfigurations(call, *state_->options.clock, study.get()));
+    if (study->NeedsRefill()) state_->WakeTrainer();
     const absl::Duration thinking = state_->options.clock->Elapsed() - start;
     CUBICML_ASSIGN_OR_RETURN(
         std::vector<v1::Trial> created,

@@ -158,6 +158,11 @@ class StudyState {
   void InstallModel(std::shared_ptr<const Model> model,
                     std::vector<AheadList> lists);
 
+  // A list of suggestions is running out.
+  bool NeedsRefill() const;
+  // Tasks that find more of those, and their results.
+  std::vector<SearchTask> MakeRefillTasks();
+  void Refill(const SearchTask& task, std::vector<Pick> picks);
   // The newest stored version, where its model is of no use any more.
   void SetModelVersion(int64_t version);
 
@@ -233,6 +238,7 @@ class StudyState {
   size_t trained_rows_ ABSL_GUARDED_BY(mu_) = 0;
   int64_t model_version_ ABSL_GUARDED_BY(mu_) = 0;  // never used again
   uint64_t calls_ ABSL_GUARDED_BY(mu_) = 0;
+  bool refill_wanted_ ABSL_GUARDED_BY(mu_) = false;
 };
 
 }  // namespace cubicml

@@ -24,9 +24,13 @@ constexpr size_t kMinTrainingRows = 3;
 constexpr double kNewRowsShare = 0.05;
 // A search by the model finds this many at once: scoring costs more than
 // choosing, and the next calls find them ready.
-constexpr size_t kMinModelBatch = 8;
-constexpr size_t kMaxBatch = 1024;
-constexpr size_t kBatchPerWaiter = 4;
+constexpr size_t kModelBatch = 64;
+// The most, while threads wait for suggestions: choosing a batch takes time
+// that grows with its square.
+constexpr size_t kMaxBatch = 512;
+constexpr size_t kFirstWaitedBatch = 16;
+// With so few left, more are computed ahead.
+constexpr size_t kLowReady = 16;
 // Of what is taken in a context: copying that for a search then costs each
 // suggestion the same however long the history is.
 constexpr size_t kBatchShare = 64;
@@ -141,6 +145,9 @@ bool StudyState::TakeReadyLocked(const SuggestionNeed& need,
     if (context->IsTaken(pick.key)) continue;
     context->Reserve(pick);
     picks->push_back(std::move(pick));
+    if (ready.kind == SearchKind::kModel && ready.picks.size() == kLowReady) {
+      refill_wanted_ = true;
+    }
     return true;
   }
   return false;
@@ -164,9 +171,11 @@ SearchKind StudyState::ChooseKindLocked(const SuggestionNeed& need,
 size_t StudyState::SearchCountLocked(SearchKind kind, size_t count,
                                      const ContextState& context) const {
   if (kind == SearchKind::kDesign) return definition_->initial_trials();
-  size_t wanted = std::max({count, kBatchPerWaiter * context.waiting,
-                            context.taken() / kBatchShare});
-  if (kind == SearchKind::kModel) wanted = std::max(wanted, kMinModelBatch);
+  size_t wanted = std::max(count, context.taken() / kBatchShare);
+  if (kind == SearchKind::kModel) wanted = std::max(wanted, kModelBatch);
+  if (context.waiting > 0) {
+    wanted = std::max({wanted, kFirstWaitedBatch, 2 * context.last_batch});
+  }
   return std::min(wanted, kMaxBatch);
 }
 
@@ -228,7 +237,10 @@ StudyState::Step StudyState::TakeAtHand(const SuggestionNeed& need,
       need, kind,
       need.any_fixed ? count : SearchCountLocked(kind, count, context),
       context);
-  if (!need.any_fixed) context.searching = true;
+  if (!need.any_fixed) {
+    context.searching = true;
+    context.last_batch = task->count;
+  }
   return Step::kSearch;
 }
 
@@ -375,6 +387,49 @@ std::vector<SearchTask> StudyState::MakeAheadTasks(
   return tasks;
 }
 
+bool StudyState::NeedsRefill() const {
+  MutexLock lock(&mu_);
+  return refill_wanted_;
+}
+
+std::vector<SearchTask> StudyState::MakeRefillTasks() {
+  MutexLock lock(&mu_);
+  refill_wanted_ = false;
+  std::vector<SearchTask> tasks;
+  if (model_ == nullptr) return tasks;
+  SuggestionNeed need;
+  need.fixed = definition_->space()->Free();
+  for (const auto& context : contexts_) {
+    const ContextState::ReadyList& ready = context->ready;
+    if (context->searching || ready.kind != SearchKind::kModel ||
+        ready.model_version != model_->quality.model_version() ||
+        ready.picks.size() > kLowReady) {
+      continue;
+    }
+    tasks.push_back(
+        MakeTaskLocked(need, SearchKind::kModel,
+                       SearchCountLocked(SearchKind::kModel,
+                                         2 * context->last_batch, *context),
+                       *context));
+    context->last_batch = tasks.back().count;
+    for (const Pick& pick : ready.picks) {
+      tasks.back().unmeasured.insert(pick.key);
+      tasks.back().pending.push_back(pick.point);
+    }
+  }
+  return tasks;
+}
+
+void StudyState::Refill(const SearchTask& task, std::vector<Pick> picks) {
+  MutexLock lock(&mu_);
+  ContextState& context = *contexts_[static_cast<size_t>(task.group)];
+  if (context.ready.kind != task.kind ||
+      context.ready.model_version != task.model_version()) {
+    return;
+  }
+  for (Pick& pick : picks) context.ready.picks.push_back(std::move(pick));
+}
+
 void StudyState::InstallModel(std::shared_ptr<const Model> model,
                               std::vector<AheadList> lists) {
   MutexLock lock(&mu_);
@@ -384,6 +439,7 @@ void StudyState::InstallModel(std::shared_ptr<const Model> model,
   model_ = std::move(model);
   for (AheadList& list : lists) {
     ContextState& context = *contexts_[static_cast<size_t>(list.task.group)];
+    context.last_batch = list.task.count;
     context.ready.kind = list.task.kind;
     context.ready.model_version = list.task.model_version();
     context.ready.picks.assign(std::make_move_iterator(list.picks.begin()),
