@@ -29,6 +29,7 @@
 #include "server/rpc/metrics.h"
 #include "server/rpc/tuning_rpc_service.h"
 #include "server/rpc/wire_message.h"
+#include "tests/support/fake_clock.h"
 #include "tests/support/fake_study_store.h"
 #include "tests/support/raw_call.h"
 #include "tests/support/status_matchers.h"
@@ -125,7 +126,7 @@ v1::Study SmallStudy() {
   v1::Parameter* parameter = study.add_parameters();
   parameter->set_name("batch");
   parameter->mutable_integer()->set_min(1);
-  parameter->mutable_integer()->set_max(100000);
+  parameter->mutable_integer()->set_max(10000);
   v1::Objective* objective = study.add_objectives();
   objective->mutable_metric()->set_name("qps");
   objective->set_goal(v1::MAXIMIZE);
@@ -194,7 +195,7 @@ class DispatchTest : public ::testing::Test {
                    nullptr);
   }
 
-  SystemClock clock_;
+  FakeClock clock_{SystemClock().Now()};
   FakeStudyStore store_;
   std::unique_ptr<Trainer> trainer_;
   std::unique_ptr<StudyService> service_;
@@ -230,6 +231,8 @@ TEST_F(DispatchTest, ACallThatExpiredWhileItWaitedIsNotCarriedOut) {
   v1::Study study;
   EXPECT_EQ(stub_->CreateStudy(&context, request, &study).error_code(),
             grpc::StatusCode::DEADLINE_EXCEEDED);
+  // The server's deadline is a little later than the client's.
+  clock_.Advance(absl::Seconds(1));
   executor_.RunOne();
   EXPECT_EQ(service_->ListStudies({})->studies_size(), 0);
   EXPECT_THAT(metrics_.Render(),
