@@ -226,7 +226,7 @@ struct Refusal {
 
 TEST(StudyFileTest, MistakesAreToldWithTheirLineAndField) {
   const Refusal refusals[] = {
-      {"parameters: [\n  {name: a", "study.yaml:3: not YAML"},
+      {"parameters: [\n  {name: a", "study.yaml:2: not YAML"},
       {"- a\n", "study.yaml:1: must be a map"},
       {"", "study.yaml: has 0 documents instead of one"},
       {"a: 1\n---\nb: 2\n", "has 2 documents"},
