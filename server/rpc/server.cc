@@ -178,17 +178,18 @@ void Server::Drain() {
           absl::ToChronoMilliseconds(options_.drain_timeout));
     });
   }
-  // The metrics port answers until here: a scrape shows the last counts.
-  TimedStep(*clock_, "metrics", [this] { metrics_endpoint_.reset(); });
-  metrics_->ForgetSources();
   if (health_ != nullptr) health_->Stop();
+  metrics_->ForgetSources();
   TimedStep(*clock_, "workers", [this] { workers_.reset(); });
   TimedStep(*clock_, "training", [this] { training_.reset(); });
   grpc_server_.reset();
-  health_.reset();
   rpc_service_.reset();
   service_.reset();
   TimedStep(*clock_, "store", [this] { store_.reset(); });
+  // Last: its library takes up to two seconds to stop, and a scrape meanwhile
+  // shows the final counts.
+  TimedStep(*clock_, "metrics", [this] { metrics_endpoint_.reset(); });
+  health_.reset();
 }
 
 }  // namespace cubicml

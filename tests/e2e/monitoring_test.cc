@@ -19,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "gmock/gmock.h"
@@ -129,8 +130,9 @@ class MonitoringTest : public E2eTest {
     ASSERT_TRUE(CreateStudy("ads", KnobsStudy()).ok());
     for (int i = 0; i < 20; ++i) RunTrial(i);
     ASSERT_TRUE(WaitUntil(absl::Seconds(60), [this] {
-      return Scrape().find("cubicml_surrogate_kendall_tau{") !=
-             std::string::npos;
+      const std::string metrics = Scrape();
+      return absl::StrContains(metrics, "cubicml_surrogate_kendall_tau{") &&
+             absl::StrContains(metrics, "cubicml_study_speedup_ratio{");
     })) << Scrape();
   }
 
