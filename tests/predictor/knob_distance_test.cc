@@ -26,9 +26,8 @@ class KnobDistanceTest : public ::testing::Test {
           parameters { name: 'rate' number { min: 0.1 max: 10 } })"))),
         distance_(*space_) {}
 
-  double Squared(const Point& a, const Point& b) const {
-    return static_cast<double>(
-        distance_.Squared(distance_.Locate(a), distance_.Locate(b)));
+  float Squared(const Point& a, const Point& b) const {
+    return distance_.Squared(distance_.Locate(a), distance_.Locate(b));
   }
 
   std::shared_ptr<const SearchSpace> space_;
