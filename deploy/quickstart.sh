@@ -124,7 +124,7 @@ for ((i = 1; i <= confirm; ++i)); do
   # Without flags the job runs as it did before anybody tuned it.
   "${job[@]}" >"$home/last_job.log" 2>&1 || true
   qps_of "$home/last_job.log" >>"$home/baseline_qps"
-  tune_once --exploit
+  tune_once --mode exploit
   qps_of "$home/last_job.log" >>"$home/winner_qps"
   printf '  baseline %8.0f   winner %8.0f samples/s\n' \
     "$(tail -1 "$home/baseline_qps")" "$(tail -1 "$home/winner_qps")" >&2

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <functional>
 #include <iostream>
+#include <map>
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
@@ -70,6 +71,7 @@ class CommandLine {
   void AddTrialsCommands();
   void AddRun();
   void AddClientId(CLI::App* command, std::string* client_id);
+  void AddMode(CLI::App* command, v1::SuggestTrialsRequest::Mode* mode);
   absl::Status FinishOptions();
   int Parse(std::vector<std::string> arguments);
 
@@ -187,6 +189,22 @@ void CommandLine::AddClientId(CLI::App* command, std::string* client_id) {
                       "Who holds the trial [$CUBICML_CLIENT_ID, else nobody]");
 }
 
+void CommandLine::AddMode(CLI::App* command,
+                          v1::SuggestTrialsRequest::Mode* mode) {
+  static const auto* const modes =
+      new std::map<std::string, v1::SuggestTrialsRequest::Mode>{
+          {"explore", v1::SuggestTrialsRequest::EXPLORE},
+          {"exploit", v1::SuggestTrialsRequest::EXPLOIT},
+          {"baseline", v1::SuggestTrialsRequest::REMEASURE_BASELINE}};
+  command
+      ->add_option_function<std::string>(
+          "--mode",
+          [mode](const std::string& word) { *mode = modes->at(word); },
+          "explore; exploit: the best one known, measured again; baseline: "
+          "the baseline, measured again [explore]")
+      ->check(CLI::IsMember({"explore", "exploit", "baseline"}));
+}
+
 void CommandLine::AddSuggest() {
   CLI::App* suggest =
       Add(&app_, "suggest", "Ask for configurations to run",
@@ -204,10 +222,7 @@ void CommandLine::AddSuggest() {
       ->take_all();
   suggest->add_option("--label", suggest_.labels,
                       "Copied into the trials, NAME=VALUE");
-  suggest
-      ->add_option("--mode", suggest_.mode,
-                   "explore, or exploit: the best one known [explore]")
-      ->check(CLI::IsMember({"explore", "exploit"}));
+  AddMode(suggest, &suggest_.mode);
   AddClientId(suggest, &suggest_.client_id);
 }
 
@@ -319,8 +334,7 @@ void CommandLine::AddRun() {
                   "Run this many jobs, one after the other; 0: until every "
                   "configuration has been tried [1]")
       ->check(CLI::NonNegativeNumber);
-  run->add_flag("--exploit", run_.exploit,
-                "The best configuration known, no exploration");
+  AddMode(run, &run_.mode);
   run->add_option("--metric-regex", run_.metric_expressions,
                   "Finds a metric in the output: one group around the number, "
                   "or named ones, (?P<qps>[0-9.]+) [NAME=NUMBER]");

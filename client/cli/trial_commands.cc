@@ -66,9 +66,7 @@ absl::StatusOr<v1::SuggestTrialsRequest> MakeSuggestRequest(
   CUBICML_ASSIGN_OR_RETURN(const Values fixed,
                            ParseParameters(study, options.fixed_parameters));
   request.mutable_fixed_parameters()->insert(fixed.begin(), fixed.end());
-  request.set_mode(options.mode == "exploit"
-                       ? v1::SuggestTrialsRequest::EXPLOIT
-                       : v1::SuggestTrialsRequest::EXPLORE);
+  request.set_mode(options.mode);
   for (const std::string& label : options.labels) {
     CUBICML_ASSIGN_OR_RETURN(auto split, SplitAssignment(label));
     (*request.mutable_labels())[split.first] = std::move(split.second);

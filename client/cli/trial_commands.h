@@ -12,6 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "client/cli/command_session.h"
+#include "cubicml/v1/tuning_service.pb.h"
 
 namespace cubicml {
 
@@ -21,7 +22,7 @@ struct SuggestOptions {
   std::vector<std::string> context;           // NAME=VALUE
   std::vector<std::string> fixed_parameters;  // NAME=VALUE
   std::string client_id;
-  std::string mode = "explore";
+  v1::SuggestTrialsRequest::Mode mode = v1::SuggestTrialsRequest::EXPLORE;
   std::vector<std::string> labels;  // NAME=VALUE
 };
 absl::StatusOr<int> Suggest(CommandSession* session,

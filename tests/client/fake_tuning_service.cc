@@ -269,7 +269,16 @@ grpc::Status FakeTuningService::SuggestTrials(
   if (studies_.count(request->parent()) == 0) {
     return NotFound(request->parent());
   }
-  for (int i = 0; i < std::max(1, request->count()); ++i) {
+  const int count = std::max(1, request->count());
+  for (const v1::Trial& trial : trials_) {
+    if (response->trials_size() == count) break;
+    if (!request->client_id().empty() &&
+        trial.client_id() == request->client_id() &&
+        trial.state() == v1::Trial::ACTIVE) {
+      *response->add_trials() = trial;
+    }
+  }
+  while (response->trials_size() < count) {
     if (static_cast<int>(trials_.size()) >= max_trials_) {
       response->set_no_trial_reason(v1::SuggestTrialsResponse::EXHAUSTED);
       response->set_no_trial_detail("everything has been tried");

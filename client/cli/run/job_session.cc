@@ -122,15 +122,23 @@ absl::StatusOr<TrialHandle> JobSession::StartTrial(
   return session_.client().StartTrial(start);
 }
 
+absl::StatusOr<TrialHandle> JobSession::NextTrial(absl::Duration timeout) {
+  DeliverSpooled();
+  absl::StatusOr<TrialHandle> trial = StartTrial(options_.mode, timeout);
+  if (!trial.ok() || !spool_.Holds(trial->name())) return trial;
+  // The server came back only now, and still waits for the result of this
+  // client's last trial, which need not run twice.
+  trial->Release();
+  DeliverSpooled();
+  return StartTrial(options_.mode, timeout);
+}
+
 absl::StatusOr<int> JobSession::RunTrials() {
-  const auto mode = options_.exploit ? v1::SuggestTrialsRequest::EXPLOIT
-                                     : v1::SuggestTrialsRequest::EXPLORE;
   for (int i = 0; options_.trials == 0 || i < options_.trials; ++i) {
-    DeliverSpooled();
     const absl::Duration wait =
         i == 0 ? std::max(options_.server_wait, session_.options().timeout)
                : kPatientWait;
-    absl::StatusOr<TrialHandle> trial = StartTrial(mode, wait);
+    absl::StatusOr<TrialHandle> trial = NextTrial(wait);
     if (!trial.ok()) {
       if (IsMistake(trial.status())) return trial.status();
       if (i == 0 && !(ManyTrials() && absl::IsOutOfRange(trial.status()))) {
@@ -176,7 +184,8 @@ absl::StatusOr<int> JobSession::RunOneTrial(TrialHandle trial) {
 }
 
 absl::StatusOr<int> JobSession::RunWithoutTrial(const absl::Status& why) {
-  if (absl::IsOutOfRange(why) && !options_.exploit) {
+  if (absl::IsOutOfRange(why) &&
+      options_.mode == v1::SuggestTrialsRequest::EXPLORE) {
     session_.Say(
         absl::StrCat(why.message(), "; running the best configuration known"));
     absl::StatusOr<TrialHandle> best =

@@ -47,6 +47,8 @@ class JobSession {
   absl::StatusOr<int> RunOneTrial(TrialHandle trial);
   absl::StatusOr<TrialHandle> StartTrial(v1::SuggestTrialsRequest::Mode mode,
                                          absl::Duration timeout);
+  // As above, once the results that are kept have been delivered.
+  absl::StatusOr<TrialHandle> NextTrial(absl::Duration timeout);
   // The service gave no trial because of `why`: the best known, or baseline.
   absl::StatusOr<int> RunWithoutTrial(const absl::Status& why);
   absl::StatusOr<int> RunBaseline(const absl::Status& why);

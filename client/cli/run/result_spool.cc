@@ -11,10 +11,12 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <system_error>
 #include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "client/cli/output.h"
@@ -41,6 +43,19 @@ std::vector<fs::path> ResultsIn(const std::string& folder) {
   std::vector<fs::path> paths;
   for (auto& [time, path] : found) paths.push_back(std::move(path));
   return paths;
+}
+
+// Nothing when another process has delivered it; DATA_LOSS when it is broken.
+absl::StatusOr<std::optional<v1::CompleteTrialRequest>> ReadResult(
+    const fs::path& path) {
+  std::ifstream file(path);
+  if (!file) return std::nullopt;
+  const std::string json(std::istreambuf_iterator<char>(file), {});
+  v1::CompleteTrialRequest request;
+  if (!google::protobuf::util::JsonStringToMessage(json, &request).ok()) {
+    return absl::DataLossError(absl::StrCat(path.string(), " cannot be read"));
+  }
+  return request;
 }
 
 absl::Status Sync(const std::string& path, int flags) {
@@ -116,24 +131,29 @@ absl::Status ResultSpool::Add(const v1::CompleteTrialRequest& request) const {
       absl::StrCat(folder_, "/", request.request_id(), ".json"), json);
 }
 
+bool ResultSpool::Holds(absl::string_view trial) const {
+  const std::vector<fs::path> paths = ResultsIn(folder_);
+  return std::any_of(paths.begin(), paths.end(), [&](const fs::path& path) {
+    const auto request = ReadResult(path);
+    return request.ok() && request->has_value() && (*request)->name() == trial;
+  });
+}
+
 ResultSpool::Report ResultSpool::Deliver(
     const std::function<absl::Status(const v1::CompleteTrialRequest&)>& send)
     const {
   Report report;
   const std::vector<fs::path> paths = ResultsIn(folder_);
   for (size_t i = 0; i < paths.size(); ++i) {
-    std::ifstream file(paths[i]);
-    if (!file) continue;  // another process has delivered it
-    const std::string json(std::istreambuf_iterator<char>(file), {});
-    v1::CompleteTrialRequest request;
-    if (!google::protobuf::util::JsonStringToMessage(json, &request).ok()) {
+    const auto request = ReadResult(paths[i]);
+    if (!request.ok()) {
       Refuse(paths[i]);
       ++report.refused;
-      report.last_refusal = absl::DataLossError(
-          absl::StrCat(paths[i].string(), " cannot be read"));
+      report.last_refusal = request.status();
       continue;
     }
-    const absl::Status status = send(request);
+    if (!request->has_value()) continue;
+    const absl::Status status = send(**request);
     if (status.ok()) {
       std::error_code ignored;
       fs::remove(paths[i], ignored);

@@ -36,6 +36,9 @@ class ResultSpool {
       const std::function<absl::Status(const v1::CompleteTrialRequest&)>& send)
       const;
 
+  // Does a result of this trial wait for delivery?
+  bool Holds(absl::string_view trial) const;
+
   const std::string& folder() const { return folder_; }
 
  private:

@@ -14,6 +14,7 @@
 #include "absl/time/time.h"
 #include "client/cli/command_session.h"
 #include "client/cli/run/output_scanner.h"
+#include "cubicml/v1/tuning_service.pb.h"
 
 namespace cubicml {
 
@@ -35,7 +36,7 @@ struct RunOptions {
   absl::Duration server_wait = absl::Seconds(10);
   std::set<int> out_of_memory_exit_codes;
   int trials = 1;
-  bool exploit = false;
+  v1::SuggestTrialsRequest::Mode mode = v1::SuggestTrialsRequest::EXPLORE;
   bool quiet = false;
 };
 

@@ -236,6 +236,28 @@ TEST_F(RunCommandTest, AResultThatCannotBeDeliveredIsDeliveredLater) {
   EXPECT_EQ(service_.completions()[1].metrics().at("qps"), 44);
 }
 
+TEST_F(RunCommandTest, ATrialWhoseResultIsKeptIsNotRunAgain) {
+  // The result and its first delivery fail; then the server is there again,
+  // and still takes the trial for one that runs.
+  service_.FailNext("CompleteTrial", {grpc::Status(grpc::INTERNAL, "broken"),
+                                      grpc::Status(grpc::INTERNAL, "broken")});
+  const Result result =
+      RunScript("echo batch={batch}; echo qps=33", {"--trials=2"});
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(result.out, "batch=64\nqps=33\nbatch=2\nqps=33\n");
+  EXPECT_THAT(result.err, HasSubstr("delivered 1 results of earlier jobs"));
+  EXPECT_THAT(service_.completions(), SizeIs(2));
+}
+
+TEST_F(RunCommandTest, TheModeIsAskedFor) {
+  for (const auto& [word, mode] :
+       {std::pair("baseline", v1::SuggestTrialsRequest::REMEASURE_BASELINE),
+        std::pair("exploit", v1::SuggestTrialsRequest::EXPLOIT)}) {
+    RunScript("echo qps=33", {absl::StrCat("--mode=", word)});
+    EXPECT_EQ(service_.suggestions().back().mode(), mode);
+  }
+}
+
 TEST_F(RunCommandTest, ManyTrialsAreComparedWithTheBaseline) {
   const Result result =
       RunScript("test {batch} = 64 && echo qps=100 || echo qps={batch}00",
