@@ -92,8 +92,9 @@ absl::StatusOr<std::unique_ptr<SqliteStudyStore>> SqliteStudyStore::Open(
       options.path.empty() ? "" : CanonicalPath(options.path);
   std::optional<FileLock> lock;
   if (!path.empty()) {
-    CUBICML_ASSIGN_OR_RETURN(FileLock acquired,
-                             FileLock::Acquire(absl::StrCat(path, ".lock")));
+    CUBICML_ASSIGN_OR_RETURN(
+        FileLock acquired,
+        FileLock::Acquire(absl::StrCat(path, ".lock"), options.lock_wait));
     lock.emplace(std::move(acquired));
   }
   CUBICML_ASSIGN_OR_RETURN(Database writer, OpenWriter(options, path));

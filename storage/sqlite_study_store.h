@@ -23,9 +23,9 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "base/clock.h"
+#include "base/file_lock.h"
 #include "storage/commit_observer.h"
 #include "storage/commit_queue.h"
-#include "storage/file_lock.h"
 #include "storage/reader_pool.h"
 #include "storage/sqlite_db.h"
 #include "storage/study_store.h"
@@ -49,6 +49,8 @@ class SqliteStudyStore final : public StudyStore {
     // stays sound when the process dies, not when the machine does.
     bool durable = true;
     std::string vfs;  // name of a registered SQLite VFS; empty: the default
+    // For the server before, which may not have ended quite.
+    absl::Duration lock_wait = absl::Seconds(5);
     absl::Duration busy_timeout = absl::Seconds(5);
     absl::Duration disk_probe_interval = absl::Seconds(1);
   };

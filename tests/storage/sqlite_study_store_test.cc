@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -133,8 +134,10 @@ INSTANTIATE_TEST_SUITE_P(
 class SqliteStudyStoreTest : public ::testing::Test {
  protected:
   absl::StatusOr<std::unique_ptr<SqliteStudyStore>> Open(
-      const std::string& name = "cubicml.db") {
+      const std::string& name = "cubicml.db",
+      absl::Duration lock_wait = absl::ZeroDuration()) {
     SqliteStudyStore::Options options;
+    options.lock_wait = lock_wait;
     options.path = dir_.PathOf(name);
     options.clock = &clock_;
     options.readers = 2;
@@ -175,7 +178,7 @@ TEST_F(SqliteStudyStoreTest, StudyIdsAreNotReusedAfterARestart) {
   EXPECT_GT(second.id, first.id);
 }
 
-TEST_F(SqliteStudyStoreTest, SecondServerFailsAtOnceAndNamesTheLock) {
+TEST_F(SqliteStudyStoreTest, SecondServerFailsAndNamesTheLock) {
   CUBICML_ASSERT_OK_AND_ASSIGN(auto store, Open());
   EXPECT_THAT(Open(), StatusIs(absl::StatusCode::kFailedPrecondition,
                                HasSubstr("cubicml.db.lock")));
@@ -185,6 +188,17 @@ TEST_F(SqliteStudyStoreTest, SecondServerFailsAtOnceAndNamesTheLock) {
                                          HasSubstr("another server")));
   store.reset();
   CUBICML_EXPECT_OK(Open());
+}
+
+TEST_F(SqliteStudyStoreTest, ServerWaitsForTheOneBeforeToEnd) {
+  CUBICML_ASSERT_OK_AND_ASSIGN(auto store, Open());
+  absl::Status opened = absl::UnknownError("not opened");
+  std::jthread next([this, &opened]() noexcept {
+    opened = Open("cubicml.db", absl::Minutes(5)).status();
+  });
+  store.reset();
+  next.join();
+  CUBICML_EXPECT_OK(opened);
 }
 
 TEST_F(SqliteStudyStoreTest, CloseLeavesOneFileAndRefusesWhatComes) {

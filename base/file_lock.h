@@ -3,12 +3,13 @@
 // An exclusive lock on a file for as long as the process lives, so that two
 // servers never write one database.
 
-#ifndef CUBICML_STORAGE_FILE_LOCK_H_
-#define CUBICML_STORAGE_FILE_LOCK_H_
+#ifndef CUBICML_BASE_FILE_LOCK_H_
+#define CUBICML_BASE_FILE_LOCK_H_
 
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 
 namespace cubicml {
 
@@ -16,10 +17,12 @@ namespace cubicml {
 // stays: deleting it would let a third process lock another of the same name.
 class FileLock {
  public:
-  // Creates the file if needed. FAILED_PRECONDITION, naming the file, at once
-  // when it is locked; NOT_FOUND when its folder does not exist;
+  // Creates the file if needed. FAILED_PRECONDITION, naming the file, when it
+  // is locked for longer than `wait`: a process that was killed holds its locks
+  // until its last thread has ended. NOT_FOUND when its folder does not exist;
   // PERMISSION_DENIED.
-  static absl::StatusOr<FileLock> Acquire(const std::string& path);
+  static absl::StatusOr<FileLock> Acquire(const std::string& path,
+                                          absl::Duration wait);
   FileLock(FileLock&& other) noexcept : fd_(other.fd_) { other.fd_ = -1; }
   FileLock& operator=(FileLock&&) = delete;
   ~FileLock();
@@ -31,4 +34,4 @@ class FileLock {
 
 }  // namespace cubicml
 
-#endif  // CUBICML_STORAGE_FILE_LOCK_H_
+#endif  // CUBICML_BASE_FILE_LOCK_H_
