@@ -3,7 +3,8 @@
 #include "base/executor.h"
 
 #include <pthread.h>
-#include <sched.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <utility>
 
@@ -62,9 +63,9 @@ void SetThreadName(absl::string_view name) {
   pthread_setname_np(pthread_self(), std::string(name.substr(0, 15)).c_str());
 }
 
-void SetThreadIdlePriority() {
-  sched_param param{};
-  pthread_setschedparam(pthread_self(), SCHED_IDLE, &param);
+void SetThreadNiceness(int niceness) {
+  // On Linux niceness is a property of the thread.
+  setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), niceness);
 }
 
 }  // namespace cubicml

@@ -62,9 +62,9 @@ class ThreadPool final : public Executor {
 // Gives the calling thread a name in top(1), at most 15 bytes.
 void SetThreadName(absl::string_view name);
 
-// Lowers the calling thread so that it only uses processor time that nobody
-// else wants (SCHED_IDLE on Linux). Best effort.
-void SetThreadIdlePriority();
+// Lowers the calling thread's share of the processor, from 0 to 19; for good.
+// Best effort.
+void SetThreadNiceness(int niceness);
 
 }  // namespace cubicml
 

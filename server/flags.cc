@@ -42,8 +42,8 @@ void AddFlags(CLI::App* app, Flags* flags) {
   app->add_option("--seed", server.seed,
                   "For studies that have none; 0: from the system")
       ->capture_default_str();
-  app->add_option("--train_at_idle_priority", server.train_at_idle_priority,
-                  "false where training jobs fill this same machine")
+  app->add_option("--training_niceness", server.training_niceness,
+                  "Of the thread that trains; 19 yields most to all others")
       ->capture_default_str();
   app->add_option("--log_level", flags->log_level,
                   "debug, info, warning or error")

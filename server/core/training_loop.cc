@@ -25,7 +25,7 @@ void TrainingLoop::Stop() {
 
 void TrainingLoop::RunTraining(const std::stop_token& stop) {
   SetThreadName("cubicml-train");
-  if (options_.idle_priority) SetThreadIdlePriority();
+  SetThreadNiceness(options_.niceness);
   while (!stop.stop_requested()) {
     service_->WaitForWork(options_.interval, stop);
     if (!stop.stop_requested()) service_->TrainPendingStudies(stop);

@@ -17,13 +17,14 @@ namespace cubicml {
 struct TrainingLoopOptions {
   // How often leases are looked at; training also starts when results come.
   absl::Duration interval = absl::Seconds(1);
-  // Use only processor time that nobody else wants.
-  bool idle_priority = true;
+  // Of the thread that trains, from 0 to 19.
+  int niceness = 0;
 };
 
 // Runs from construction to destruction, which waits for at most the 50 ms in
 // which a trainer notices the stop, and one look at the leases. Leases have a
-// thread of their own: training may take minutes, and is done at low priority.
+// thread of their own: training may take minutes, and is done at lower
+// priority.
 class TrainingLoop {
  public:
   // `service` must outlive the loop.

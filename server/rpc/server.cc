@@ -100,7 +100,7 @@ absl::Status Server::StartService() {
                         return static_cast<double>(workers->queue_depth());
                       });
   TrainingLoopOptions training;
-  training.idle_priority = options_.train_at_idle_priority;
+  training.niceness = options_.training_niceness;
   training_ = std::make_unique<TrainingLoop>(service_.get(), training);
   return absl::OkStatus();
 }

@@ -56,6 +56,9 @@ absl::Status ServerOptions::Validate() const {
   if (drain_timeout < absl::ZeroDuration() || drain_timeout > absl::Hours(1)) {
     return FieldError("--drain_timeout_s", "must be from 0 to 3600");
   }
+  if (training_niceness < 0 || training_niceness > 19) {
+    return FieldError("--training_niceness", "must be from 0 to 19");
+  }
   return absl::OkStatus();
 }
 

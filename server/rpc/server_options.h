@@ -34,9 +34,9 @@ struct ServerOptions {
   absl::Duration drain_timeout = absl::Seconds(10);
   // 0: from the operating system.
   uint64_t seed = 0;
-  // Training takes only processor time that nobody else wants. Where jobs fill
-  // the server's own machine that is none.
-  bool train_at_idle_priority = true;
+  // Of the thread that trains, from 0 to 19. Enough for calls to come first,
+  // and for training to go on where jobs fill the server's own machine.
+  int training_niceness = 10;
 
   // INVALID_ARGUMENT naming the flag.
   absl::Status Validate() const;

@@ -109,7 +109,6 @@ class Bench {
     ServerProcess::Options options;
     options.db_path = db_path;
     options.log_path = db_path + ".log";
-    options.train_at_idle_priority = true;
     const SystemClock clock;
     const absl::Duration start = clock.Elapsed();
     auto server = ServerProcess::Start(options);

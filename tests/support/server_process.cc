@@ -69,9 +69,7 @@ absl::StatusOr<std::unique_ptr<ServerProcess>> ServerProcess::Start(
   std::vector<std::string> flags = {
       absl::StrCat("--db_path=", options.db_path),
       absl::StrCat("--listen_address=127.0.0.1:", options.port),
-      "--metrics_address=127.0.0.1:0",
-      absl::StrCat("--train_at_idle_priority=",
-                   options.train_at_idle_priority ? "true" : "false")};
+      "--metrics_address=127.0.0.1:0"};
   flags.insert(flags.end(), options.flags.begin(), options.flags.end());
   std::array<int, 2> out;
   if (pipe2(out.data(), O_CLOEXEC) != 0) return absl::InternalError("pipe");

@@ -27,9 +27,6 @@ class ServerProcess {
     std::vector<std::string> flags = {};
     std::string log_path = {};  // empty: our standard error
     int port = 0;
-    // As in production; on a machine that other tests fill, training then
-    // gets next to nothing.
-    bool train_at_idle_priority = false;
   };
 
   // Returns when calls are served. UNAVAILABLE when the process ended instead.

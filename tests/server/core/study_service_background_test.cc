@@ -254,8 +254,7 @@ TEST_F(BackgroundTest, TheTrainingLoopTrainsWhenResultsComeAndStops) {
   options.observer = &observer;
   const auto service = StudyService::Create(options);
   ASSERT_THAT(service, IsOk());
-  TrainingLoop loop(service->get(),
-                    {.interval = absl::Hours(1), .idle_priority = false});
+  TrainingLoop loop(service->get(), {.interval = absl::Hours(1)});
   for (int i = 0; i < 4; ++i) {
     v1::SuggestTrialsRequest request;
     request.set_parent("studies/a");

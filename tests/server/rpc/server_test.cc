@@ -40,7 +40,7 @@ class ServerTest : public ::testing::Test {
     options_.metrics_address = "127.0.0.1:0";
     options_.drain_timeout = absl::Seconds(2);
     // The other tests fill the machine.
-    options_.train_at_idle_priority = false;
+    options_.training_niceness = 0;
   }
 
   absl::StatusOr<std::unique_ptr<Server>> StartServer() {
