@@ -6,6 +6,7 @@
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 
@@ -26,6 +27,7 @@ constexpr size_t kMaxLabels = 64;
 constexpr size_t kMaxLabelKeyBytes = 63;
 constexpr size_t kMaxLabelValueBytes = 256;
 constexpr size_t kMaxRequestIdBytes = 64;
+constexpr int kMaxPageSize = 1000;
 
 // The maps of a message have no order of their own.
 std::string SerializeInOrder(const google::protobuf::Message& message) {
@@ -77,6 +79,11 @@ absl::Status CheckLabels(absl::string_view field, const LabelMap& labels) {
         CheckText(absl::StrCat(field, ".", key), value, kMaxLabelValueBytes));
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<int> ParsePageSize(int page_size, int default_size) {
+  if (page_size < 0) return FieldError("page_size", "must not be negative");
+  return page_size == 0 ? default_size : std::min(page_size, kMaxPageSize);
 }
 
 absl::StatusOr<RequestKey> ParseRequestKey(

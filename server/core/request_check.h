@@ -19,6 +19,9 @@
 
 namespace cubicml {
 
+inline constexpr size_t kMaxClientIdBytes = 128;
+inline constexpr size_t kMaxReasonDetailBytes = 1024;
+
 using LabelMap = google::protobuf::Map<std::string, std::string>;
 using MetricMap = google::protobuf::Map<std::string, double>;
 
@@ -29,6 +32,10 @@ absl::Status CheckText(absl::string_view field, absl::string_view text,
 absl::Status CheckIdentifier(absl::string_view field, absl::string_view name);
 // At most 64 labels; keys of 1 to 63 bytes, values of at most 256.
 absl::Status CheckLabels(absl::string_view field, const LabelMap& labels);
+
+// How many to answer with: `default_size` for 0, at most 1000. INVALID_ARGUMENT
+// naming page_size.
+absl::StatusOr<int> ParsePageSize(int page_size, int default_size = 50);
 
 // The identity of a call for StudyStore: `request_id` (at most 64 bytes of
 // printable ASCII) and a fingerprint of the rest of the request that is the

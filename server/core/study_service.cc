@@ -17,6 +17,7 @@
 #include "base/rng.h"
 #include "base/status_macros.h"
 #include "server/core/parsed_trial.h"
+#include "server/core/request_check.h"
 #include "server/core/resource_name.h"
 #include "server/core/stable_hash.h"
 #include "server/core/study_service_state.h"
@@ -25,9 +26,6 @@
 
 namespace cubicml {
 namespace {
-
-constexpr int kDefaultPageSize = 50;
-constexpr int kMaxPageSize = 1000;
 
 void ClearOutputOnly(v1::Study* study) {
   study->clear_etag();
@@ -209,13 +207,9 @@ absl::StatusOr<v1::Study> StudyService::GetStudy(
 
 absl::StatusOr<v1::ListStudiesResponse> StudyService::ListStudies(
     const v1::ListStudiesRequest& request) {
-  if (request.page_size() < 0) {
-    return FieldError("page_size", "must not be negative");
-  }
   ListOptions options;
-  options.page_size = request.page_size() == 0
-                          ? kDefaultPageSize
-                          : std::min(request.page_size(), kMaxPageSize);
+  CUBICML_ASSIGN_OR_RETURN(options.page_size,
+                           ParsePageSize(request.page_size()));
   options.page_token = request.page_token();
   options.filter = request.filter();
   options.order_by = request.order_by();

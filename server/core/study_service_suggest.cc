@@ -14,6 +14,7 @@
 #include "base/field_error.h"
 #include "base/status_macros.h"
 #include "server/core/parsed_trial.h"
+#include "server/core/request_check.h"
 #include "server/core/resource_name.h"
 #include "server/core/study_service.h"
 #include "server/core/study_service_state.h"
@@ -25,7 +26,6 @@ namespace cubicml {
 namespace {
 
 constexpr int kMaxCount = 100;
-constexpr size_t kMaxClientIdBytes = 128;
 // Time that is kept for storing the trials and for the answer's way back.
 constexpr double kReservedShare = 0.2;
 constexpr absl::Duration kMinReserved = absl::Milliseconds(5);

@@ -24,9 +24,7 @@
 namespace cubicml {
 namespace {
 
-constexpr int kDefaultPageSize = 50;
 constexpr int kDefaultOptimalTrials = 10;
-constexpr int kMaxPageSize = 1000;
 constexpr int kMaxConfigurations = 1000;
 constexpr int kMaxRefusals = 100;
 // Imported trials in one transaction of the store.
@@ -195,13 +193,9 @@ absl::StatusOr<v1::Trial> StudyService::GetTrial(
 absl::StatusOr<v1::ListTrialsResponse> StudyService::ListTrials(
     const v1::ListTrialsRequest& request) {
   CUBICML_RETURN_IF_ERROR(CheckStudyName("parent", request.parent()));
-  if (request.page_size() < 0) {
-    return FieldError("page_size", "must not be negative");
-  }
   ListOptions options;
-  options.page_size = request.page_size() == 0
-                          ? kDefaultPageSize
-                          : std::min(request.page_size(), kMaxPageSize);
+  CUBICML_ASSIGN_OR_RETURN(options.page_size,
+                           ParsePageSize(request.page_size()));
   options.page_token = request.page_token();
   options.filter = request.filter();
   options.order_by = request.order_by();
@@ -229,12 +223,9 @@ absl::Status StudyService::ExportTrials(
 absl::StatusOr<v1::ListOptimalTrialsResponse> StudyService::ListOptimalTrials(
     const v1::ListOptimalTrialsRequest& request) {
   CUBICML_RETURN_IF_ERROR(CheckStudyName("parent", request.parent()));
-  if (request.page_size() < 0) {
-    return FieldError("page_size", "must not be negative");
-  }
-  const int limit = request.page_size() == 0
-                        ? kDefaultOptimalTrials
-                        : std::min(request.page_size(), kMaxPageSize);
+  CUBICML_ASSIGN_OR_RETURN(
+      const int limit,
+      ParsePageSize(request.page_size(), kDefaultOptimalTrials));
   CUBICML_ASSIGN_OR_RETURN(const StudyCache::Handle study,
                            state_->cache.Acquire(request.parent()));
   CUBICML_ASSIGN_OR_RETURN(

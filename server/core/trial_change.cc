@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/field_error.h"
 #include "base/status_macros.h"
+#include "server/core/request_check.h"
 #include "server/core/time_proto.h"
 #include "server/core/trial_state.h"
 
@@ -17,8 +18,6 @@ namespace cubicml {
 namespace {
 
 constexpr absl::string_view kAlreadySoUrl = "cubicml/already_so";
-constexpr size_t kMaxReasonDetailBytes = 1024;
-constexpr size_t kMaxClientIdBytes = 128;
 
 absl::Status CheckHolder(const v1::Trial& trial, const std::string& client_id) {
   if (trial.client_id().empty() || trial.client_id() == client_id) {

@@ -16,7 +16,6 @@
 namespace cubicml {
 namespace {
 
-constexpr size_t kMaxReasonDetailBytes = 1024;
 // 9999-12-31T23:59:59Z, the last second that google.protobuf.Timestamp has.
 constexpr int64_t kMaxTimestampSeconds = 253'402'300'799;
 
