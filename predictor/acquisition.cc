@@ -14,11 +14,10 @@
 namespace cubicml {
 namespace {
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kMinStddev = 1e-9;
 // Candidates are scored in pieces, so that a stop is seen soon and features
 // stay in the cache.
-constexpr size_t kChunk = 1024;
+constexpr size_t kScoredTogether = 1024;
 // Running trials that are looked at for each candidate, the last ones: enough
 // for any fleet, and it bounds the work.
 constexpr size_t kMaxPending = 64;
@@ -51,7 +50,7 @@ double LogExpectedImprovement(double mean, double stddev, double best) {
 }
 
 Acquisition::Acquisition(const SearchProblem& problem)
-    : problem_(&problem), distance_(*problem.space), best_(kNan) {}
+    : problem_(&problem), distance_(*problem.space), best_(std::nan("")) {}
 
 absl::StatusOr<Acquisition> Acquisition::Create(const SearchProblem& problem) {
   if (problem.predictor == nullptr || problem.featurizer == nullptr) {
@@ -89,12 +88,12 @@ absl::StatusOr<std::vector<PointScore>> Acquisition::Score(
     std::span<const Point> points) const {
   std::vector<PointScore> scores;
   scores.reserve(points.size());
-  for (size_t begin = 0; begin < points.size(); begin += kChunk) {
+  for (size_t begin = 0; begin < points.size(); begin += kScoredTogether) {
     if (problem_->stop.stop_requested()) {
       return absl::CancelledError("the search was stopped");
     }
     const std::span<const Point> chunk =
-        points.subspan(begin, std::min(kChunk, points.size() - begin));
+        points.subspan(begin, std::min(kScoredTogether, points.size() - begin));
     CUBICML_ASSIGN_OR_RETURN(
         const std::vector<Forecast> forecasts,
         problem_->predictor->Score(

@@ -23,8 +23,8 @@ namespace {
 
 constexpr int64_t kMaxPoints = 10'000'000;
 // Pruned branches count too, so tightly tied spaces need more than points.
-constexpr int64_t kMaxSteps = 100'000'000;
-constexpr size_t kChunk = 4096;
+constexpr int64_t kMaxWalkSteps = 100'000'000;
+constexpr size_t kWalkedTogether = 4096;
 
 absl::Status TooLarge() {
   return absl::FailedPreconditionError(
@@ -48,12 +48,12 @@ class Walk {
   Walk(const SearchProblem& problem, const Acquisition& acquisition,
        CandidatePool* pool)
       : problem_(problem), acquisition_(acquisition), pool_(pool) {
-    chunk_.reserve(kChunk);
+    chunk_.reserve(kWalkedTogether);
   }
 
   absl::Status Run() {
     const bool complete = problem_.space->Enumerate(
-        problem_.context, problem_.fixed, kMaxSteps,
+        problem_.context, problem_.fixed, kMaxWalkSteps,
         [this](const Point& point) { return Visit(point); });
     CUBICML_RETURN_IF_ERROR(status_);
     if (!complete) return TooLarge();
@@ -67,7 +67,7 @@ class Walk {
       return false;
     }
     chunk_.push_back(point);
-    if (chunk_.size() == kChunk) status_ = Flush();
+    if (chunk_.size() == kWalkedTogether) status_ = Flush();
     return status_.ok();
   }
 
@@ -94,7 +94,7 @@ absl::Status CheckSize(const SearchProblem& problem) {
   }
   int64_t points = 0;
   const bool complete = problem.space->Enumerate(
-      problem.context, problem.fixed, kMaxSteps, [&](const Point&) {
+      problem.context, problem.fixed, kMaxWalkSteps, [&](const Point&) {
         return ++points <= kMaxPoints && !problem.stop.stop_requested();
       });
   if (problem.stop.stop_requested()) {
@@ -117,9 +117,9 @@ class ExhaustiveSearcher final : public Searcher {
         problem.space->ValidPoints(problem.context, problem.fixed,
                                    kMaxListedPoints);
     if (all != nullptr) {
-      for (size_t begin = 0; begin < all->size(); begin += kChunk) {
+      for (size_t begin = 0; begin < all->size(); begin += kWalkedTogether) {
         const std::span<const Point> chunk = std::span(*all).subspan(
-            begin, std::min(kChunk, all->size() - begin));
+            begin, std::min(kWalkedTogether, all->size() - begin));
         CUBICML_ASSIGN_OR_RETURN(const std::vector<PointScore> scores,
                                  acquisition.Score(chunk));
         pool.Offer(chunk, scores);

@@ -9,7 +9,7 @@
 namespace cubicml {
 namespace {
 
-constexpr double kTwoTo53 = 9007199254740992.0;
+constexpr double kExactBelow = 9007199254740992.0;
 // Bounds are held to this, relative to their size: (0.3 - 0) / 0.1 is a little
 // below 3.
 constexpr double kTolerance = 1e-9;
@@ -28,7 +28,7 @@ std::optional<DecimalGrid> FindDecimalGrid(double min, double max,
     const double scaled_min = std::round(min * scale);
     const double scaled_step = std::round(step * scale);
     const double largest = std::max(std::fabs(min), std::fabs(max)) * scale;
-    if (largest + scaled_step >= kTwoTo53) return std::nullopt;
+    if (largest + scaled_step >= kExactBelow) return std::nullopt;
     if (scaled_min / scale == min && scaled_step / scale == step) {
       return DecimalGrid{scale, scaled_min, scaled_step};
     }

@@ -21,10 +21,10 @@
 namespace cubicml {
 namespace {
 
-constexpr int kSteps = 200;
+constexpr int kPolicySteps = 200;
 constexpr int kSamples = 64;
-constexpr int64_t kSampleSteps = 20'000;
-constexpr double kLearningRate = 1.0;
+constexpr int64_t kPolicySampleSteps = 20'000;
+constexpr double kPolicyLearningRate = 1.0;
 constexpr double kEntropyWeight = 0.02;
 constexpr double kBaselineMemory = 0.9;
 constexpr double kMaxAdvantage = 3.0;
@@ -98,7 +98,7 @@ std::vector<Point> Draw(const SearchProblem& problem,
   points.reserve(kSamples);
   for (int i = 0; i < kSamples; ++i) {
     std::optional<Point> point = problem.space->SampleInOrder(
-        problem.context, problem.fixed, kSampleSteps,
+        problem.context, problem.fixed, kPolicySampleSteps,
         [&](size_t knob, size_t levels, std::vector<size_t>* order) {
           policy.OrderLevels(knob, levels, rng, order);
         });
@@ -120,7 +120,7 @@ class ReinforceSearcher final : public Searcher {
     ReinforcePolicy policy(*problem.space);
     Baseline baseline;
     Reward reward;
-    for (int step = 0; step < kSteps; ++step) {
+    for (int step = 0; step < kPolicySteps; ++step) {
       const std::vector<Point> points = Draw(problem, policy, &rng);
       if (points.empty()) break;
       CUBICML_ASSIGN_OR_RETURN(const std::vector<PointScore> scores,
@@ -128,7 +128,7 @@ class ReinforceSearcher final : public Searcher {
       pool.Offer(points, scores);
       std::vector<double> advantages = reward.Of(scores);
       baseline.Apply(&advantages);
-      policy.Update(points, advantages, kLearningRate, kEntropyWeight);
+      policy.Update(points, advantages, kPolicyLearningRate, kEntropyWeight);
       if (policy.RelativeEntropy() < kSettledEntropy) {
         policy = ReinforcePolicy(*problem.space);
         baseline = Baseline();

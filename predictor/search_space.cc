@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -20,8 +19,6 @@
 
 namespace cubicml {
 namespace {
-
-constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
 // Sample lists the valid points of a context first if it can within these.
 constexpr size_t kListedPoints = 65536;

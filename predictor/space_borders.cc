@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -17,8 +16,7 @@
 namespace cubicml {
 namespace {
 
-constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
-constexpr size_t kNamesInMessage = 12;
+constexpr size_t kListedNames = 12;
 
 // The least name of `values` that is not in `index`, so that the answer does
 // not depend on the map's order.
@@ -40,15 +38,15 @@ std::string JoinPath(absl::string_view root, absl::string_view name) {
 }
 
 template <typename Named, typename GetName>
-std::string ListNames(const std::vector<Named>& named, GetName get_name) {
+std::string JoinNames(const std::vector<Named>& named, GetName get_name) {
   const auto shown =
-      static_cast<std::ptrdiff_t>(std::min(named.size(), kNamesInMessage));
+      static_cast<std::ptrdiff_t>(std::min(named.size(), kListedNames));
   return absl::StrCat(named.empty() ? "none" : "",
                       absl::StrJoin(named.begin(), named.begin() + shown, ", ",
                                     [&](std::string* out, const Named& one) {
                                       out->append(get_name(one));
                                     }),
-                      named.size() > kNamesInMessage ? ", ..." : "");
+                      named.size() > kListedNames ? ", ..." : "");
 }
 
 absl::Status ParseVector(const ParameterModel& parameter,
@@ -92,7 +90,7 @@ absl::StatusOr<Point> ParseKnobs(const SpaceModel& model,
     return FieldError(
         JoinPath(root, *unknown),
         absl::StrCat("is no parameter of the study, which has ",
-                     ListNames(model.parameters, [](const ParameterModel& p) {
+                     JoinNames(model.parameters, [](const ParameterModel& p) {
                        return p.name;
                      })));
   }
@@ -120,7 +118,7 @@ absl::StatusOr<Context> ParseContextFields(const SpaceModel& model,
         JoinPath("context", *unknown),
         absl::StrCat(
             "is no context field of the study, which has ",
-            ListNames(model.context_fields, [](const v1::ContextField& field) {
+            JoinNames(model.context_fields, [](const v1::ContextField& field) {
               return field.name();
             })));
   }

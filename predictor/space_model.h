@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -23,6 +24,9 @@
 #include "predictor/table_constraint.h"
 
 namespace cubicml {
+
+// Where a knob has no value: it is inactive, or not decided.
+inline constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
 // What an expression names.
 struct Variable {

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
-#include <limits>
 #include <optional>
 #include <string>
 #include <unordered_set>
@@ -18,7 +17,6 @@
 namespace cubicml {
 namespace {
 
-constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 // Of single knobs; more are drawn at random.
 constexpr size_t kMaxMoves = 50000;
 constexpr size_t kMaxBrokenMoves = 2000;

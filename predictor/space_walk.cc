@@ -4,14 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
 #include <utility>
 
 namespace cubicml {
 namespace {
-
-constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
 size_t CountRows(const TableRows::Matches& matches) {
   size_t rows = 0;

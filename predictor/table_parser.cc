@@ -19,12 +19,12 @@
 namespace cubicml {
 namespace {
 
-constexpr int kMaxRows = 100000;
+constexpr int kMaxTableRows = 100000;
 constexpr size_t kMaxCells = 2000000;
 constexpr int kColumnsInMessage = 8;
 
-absl::Status CheckSize(const v1::TableConstraint& table,
-                       const std::string& path, size_t* cells_of_study) {
+absl::Status CheckTableSize(const v1::TableConstraint& table,
+                            const std::string& path, size_t* cells_of_study) {
   if (table.columns().empty()) {
     return FieldError(absl::StrCat(path, ".columns"),
                       "is empty; name the parameters that the rows are of");
@@ -33,10 +33,10 @@ absl::Status CheckSize(const v1::TableConstraint& table,
     return FieldError(absl::StrCat(path, ".rows"),
                       "is empty, so nothing would be valid");
   }
-  if (table.rows_size() > kMaxRows) {
+  if (table.rows_size() > kMaxTableRows) {
     return FieldError(absl::StrCat(path, ".rows"),
                       absl::StrCat("has ", table.rows_size(), " rows; at most ",
-                                   kMaxRows, " are allowed"));
+                                   kMaxTableRows, " are allowed"));
   }
   *cells_of_study += static_cast<size_t>(table.rows_size()) *
                      static_cast<size_t>(table.columns_size());
@@ -176,7 +176,7 @@ absl::StatusOr<TableModel> ParseTable(const v1::TableConstraint& table,
                                       const SpaceModel& model,
                                       const std::string& path,
                                       size_t* cells_of_study) {
-  CUBICML_RETURN_IF_ERROR(CheckSize(table, path, cells_of_study));
+  CUBICML_RETURN_IF_ERROR(CheckTableSize(table, path, cells_of_study));
   for (int r = 0; r < table.rows_size(); ++r) {
     if (table.rows(r).values_size() == table.columns_size()) continue;
     return FieldError(

@@ -15,12 +15,12 @@
 namespace cubicml {
 namespace {
 
-constexpr double kTwoTo53 = 9007199254740992.0;
+constexpr double kMaxExactInteger = 9007199254740992.0;
 
 }  // namespace
 
 void AppendDouble(double value, std::string* out) {
-  if (std::fabs(value) < kTwoTo53 && value == std::trunc(value)) {
+  if (std::fabs(value) < kMaxExactInteger && value == std::trunc(value)) {
     absl::StrAppend(out, static_cast<int64_t>(value));
     return;
   }
