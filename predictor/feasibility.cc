@@ -63,6 +63,54 @@ double LogLoss(double p, bool feasible) {
   return -std::log(feasible ? q : 1.0 - q);
 }
 
+// The share of rows that work, as if two more had been seen.
+double Rate(const TargetRows& rows) {
+  double works = 1.0;
+  double total = 2.0;
+  for (size_t i = 0; i < rows.targets.size(); ++i) {
+    total += rows.weights[i];
+    if (rows.targets[i] > 0.0) works += rows.weights[i];
+  }
+  return works / total;
+}
+
+absl::StatusOr<FeasibilityFit> FitKind(const TargetRows& rows,
+                                       const RegressorKind& kind,
+                                       const std::stop_token& stop) {
+  const double rate = Rate(rows);
+  FeasibilityFit result;
+  CUBICML_ASSIGN_OR_RETURN(RegressionFit regression,
+                           kind.fit(rows.problem(), stop));
+  const Curve curve = FitCurve(regression.held_out, rows, {0.0, 2.0});
+  std::vector<double> scores;
+  std::vector<bool> labels;
+  double constant_loss = 0.0;
+  double total = 0.0;
+  for (size_t i = 0; i < rows.targets.size(); ++i) {
+    const bool feasible = rows.targets[i] > 0.0;
+    const double x = regression.held_out[i].mean;
+    const double w = rows.weights[i];
+    result.log_loss +=
+        w * LogLoss(Sigmoid(curve.offset + curve.slope * x), feasible);
+    constant_loss += w * LogLoss(rate, feasible);
+    total += w;
+    scores.push_back(x);
+    labels.push_back(feasible);
+  }
+  result.auc = AreaUnderRoc(scores, labels);
+  if (result.log_loss < constant_loss) {
+    result.model = std::make_unique<FeasibilityModel>(
+        std::move(regression.regressor),
+        curve.offset + curve.slope * regression.levels[0], curve.slope);
+  } else {
+    // It has learnt nothing yet.
+    result.model = std::make_unique<FeasibilityModel>(rate);
+    result.log_loss = constant_loss;
+  }
+  result.log_loss /= total;
+  return result;
+}
+
 }  // namespace
 
 FeasibilityModel::FeasibilityModel(double probability)
@@ -102,46 +150,25 @@ absl::StatusOr<std::unique_ptr<FeasibilityModel>> FeasibilityModel::Load(
                                             proto.offset(), proto.slope());
 }
 
-absl::StatusOr<FeasibilityFit> FitFeasibility(const TargetRows& rows,
-                                              const FitRegressor& fit,
-                                              const std::stop_token& stop) {
-  double works = 0.0;
-  double total = 0.0;
-  for (size_t i = 0; i < rows.targets.size(); ++i) {
-    total += rows.weights[i];
-    if (rows.targets[i] > 0.0) works += rows.weights[i];
+absl::StatusOr<FeasibilityFit> FitFeasibility(
+    const TrainingSet& set, const std::vector<RegressorKind>& kinds, Rng* rng,
+    const std::stop_token& stop) {
+  FeasibilityFit best;
+  for (const RegressorKind& kind : kinds) {
+    const TargetRows rows = SelectFeasibility(set, kind.max_rows, rng);
+    if (rows.constant) {
+      if (best.model == nullptr) {
+        best.model = std::make_unique<FeasibilityModel>(Rate(rows));
+      }
+      continue;
+    }
+    CUBICML_ASSIGN_OR_RETURN(FeasibilityFit fit, FitKind(rows, kind, stop));
+    // A sample without failures has no log loss to compare.
+    if (!best.auc.has_value() || fit.log_loss < best.log_loss) {
+      best = std::move(fit);
+    }
   }
-  const double rate = (works + 1.0) / (total + 2.0);
-  FeasibilityFit result;
-  if (rows.constant) {
-    result.model = std::make_unique<FeasibilityModel>(rate);
-    return result;
-  }
-  CUBICML_ASSIGN_OR_RETURN(RegressionFit regression, fit(rows.problem(), stop));
-  const double level = regression.levels[0];
-  const Curve curve = FitCurve(regression.held_out, rows, {0.0, 2.0});
-  std::vector<double> scores;
-  std::vector<bool> labels;
-  for (size_t i = 0; i < rows.targets.size(); ++i) {
-    const bool feasible = rows.targets[i] > 0.0;
-    const double x = regression.held_out[i].mean;
-    const double weight = rows.weights[i] / total;
-    result.log_loss +=
-        weight * LogLoss(Sigmoid(curve.offset + curve.slope * x), feasible);
-    result.constant_log_loss += weight * LogLoss(rate, feasible);
-    scores.push_back(x);
-    labels.push_back(feasible);
-  }
-  result.auc = AreaUnderRoc(scores, labels);
-  if (result.log_loss < result.constant_log_loss) {
-    result.model = std::make_unique<FeasibilityModel>(
-        std::move(regression.regressor), curve.offset + curve.slope * level,
-        curve.slope);
-  } else {
-    // It has learnt nothing yet.
-    result.model = std::make_unique<FeasibilityModel>(rate);
-  }
-  return result;
+  return best;
 }
 
 }  // namespace cubicml

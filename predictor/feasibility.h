@@ -12,15 +12,22 @@
 #include <optional>
 #include <span>
 #include <stop_token>
+#include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/rng.h"
 #include "predictor/regressor.h"
 #include "predictor/training_set.h"
 
 namespace cubicml {
 
-using FitRegressor = std::function<absl::StatusOr<RegressionFit>(
-    const RegressionProblem&, const std::stop_token&)>;
+// A way to fit a regressor, and the rows that it has time for.
+struct RegressorKind {
+  std::function<absl::StatusOr<RegressionFit>(const RegressionProblem&,
+                                              const std::stop_token&)>
+      fit;
+  size_t max_rows = 0;
+};
 
 // A regressor of the labels +1 and -1 whose output is turned into a probability
 // by a logistic curve, which is fitted to held-out beliefs (Platt, 1999).
@@ -51,15 +58,15 @@ struct FeasibilityFit {
   // Area under the ROC curve of held-out rows; unset when all rows are of one
   // class.
   std::optional<double> auc;
-  // Mean negative log likelihood of held-out rows, and that of a constant.
+  // Mean negative log likelihood of held-out rows.
   double log_loss = 0.0;
-  double constant_log_loss = 0.0;
 };
 
-// `rows` are those of SelectFeasibility. The errors of `fit`.
-absl::StatusOr<FeasibilityFit> FitFeasibility(const TargetRows& rows,
-                                              const FitRegressor& fit,
-                                              const std::stop_token& stop);
+// Of the model of each kind keeps the one with the least log loss on held-out
+// rows. The errors of the kinds.
+absl::StatusOr<FeasibilityFit> FitFeasibility(
+    const TrainingSet& set, const std::vector<RegressorKind>& kinds, Rng* rng,
+    const std::stop_token& stop);
 
 }  // namespace cubicml
 

@@ -17,9 +17,11 @@ namespace cubicml {
 namespace {
 
 // Steps of the search for the kernel's parameters.
-constexpr int kSteps = 50;
+constexpr int kFitSteps = 50;
 // Rows by which the kernel's parameters are found: each step is cubic in them.
 constexpr size_t kMaxSearchRows = 128;
+// Up to this many rows each fold is fitted anew.
+constexpr size_t kMaxRefitRows = 64;
 // Prior variance of a group's level, in units of the targets' variance.
 constexpr double kLevelVariance = 10.0;
 constexpr double kJitter = 1e-6;
@@ -241,33 +243,35 @@ std::optional<Posterior> Evaluate(const RegressionProblem& problem,
   return p;
 }
 
-// Every k-th row of a problem.
-struct Thinned {
+// Some rows of a problem, in one fold.
+struct Part {
   FeatureMatrix features;
   std::vector<double> targets;
   std::vector<double> weights;
   std::vector<int> groups;
+  std::vector<int> folds;
   RegressionProblem problem;
 };
 
-void Thin(const RegressionProblem& problem, Thinned* thinned) {
-  const size_t rows = problem.features->rows;
-  const size_t stride = (rows + kMaxSearchRows - 1) / kMaxSearchRows;
-  FeatureMatrix& features = thinned->features;
+void Take(const RegressionProblem& problem, const std::vector<size_t>& rows,
+          Part* part) {
+  FeatureMatrix& features = part->features;
   features.columns = problem.features->columns;
-  for (size_t i = 0; i < rows; i += stride) {
+  features.rows = rows.size();
+  for (const size_t i : rows) {
     const float* row = problem.features->row(i);
     features.values.insert(features.values.end(), row, row + features.columns);
-    ++features.rows;
-    thinned->targets.push_back(problem.targets[i]);
-    thinned->weights.push_back(problem.weights[i]);
-    thinned->groups.push_back(problem.groups[i]);
+    part->targets.push_back(problem.targets[i]);
+    part->weights.push_back(problem.weights[i]);
+    part->groups.push_back(problem.groups[i]);
   }
-  thinned->problem.features = &features;
-  thinned->problem.targets = thinned->targets;
-  thinned->problem.weights = thinned->weights;
-  thinned->problem.groups = thinned->groups;
-  thinned->problem.group_count = problem.group_count;
+  part->folds.assign(rows.size(), 0);
+  part->problem.features = &features;
+  part->problem.targets = part->targets;
+  part->problem.weights = part->weights;
+  part->problem.groups = part->groups;
+  part->problem.group_count = problem.group_count;
+  part->problem.folds = part->folds;
 }
 
 // The best parameters that resilient propagation finds: each has a step of its
@@ -282,7 +286,7 @@ absl::StatusOr<Parameters> Optimise(const RegressionProblem& problem,
   double best_density = -HUGE_VAL;
   std::vector<double> steps(current.values.size(), 0.2);
   std::vector<double> last(current.values.size(), 0.0);
-  for (int step = 0; step < kSteps; ++step) {
+  for (int step = 0; step < kFitSteps; ++step) {
     if (stop.stop_requested()) {
       return absl::CancelledError("training was stopped");
     }
@@ -307,7 +311,8 @@ absl::StatusOr<Parameters> Optimise(const RegressionProblem& problem,
   return best;
 }
 
-// Beliefs about each fold without its rows, in closed form: the block of the
+// Beliefs about each fold without its rows, in closed form, for the parameters
+// that all rows led to: the block of the
 // precision that belongs to a fold says what its own rows add.
 absl::Status FillHeldOut(const RegressionProblem& problem, const Sample& s,
                          const Posterior& p, double noise, RegressionFit* fit) {
@@ -388,37 +393,93 @@ absl::StatusOr<std::unique_ptr<Regressor>> MakeRegressor(
   return NewKernelRegressor(std::move(parts));
 }
 
-}  // namespace
+// The fit itself, with beliefs about held-out rows left empty.
+struct Fitted {
+  RegressionFit fit;
+  Sample sample;
+  Parameters parameters;
+  Posterior posterior;
+};
 
-absl::StatusOr<RegressionFit> FitKernel(const RegressionProblem& problem,
-                                        const std::stop_token& stop) {
-  const Sample sample = MakeSample(problem);
-  Thinned thinned;
-  Thin(problem, &thinned);
-  absl::StatusOr<Parameters> parameters =
-      Optimise(thinned.problem, MakeSample(thinned.problem), stop);
-  if (!parameters.ok()) return std::move(parameters).status();
-  const std::optional<Posterior> posterior = Evaluate(
-      problem, sample, MakePrior(sample.columns, sample.varying), *parameters);
+absl::StatusOr<Fitted> Fit(const RegressionProblem& problem,
+                           const std::stop_token& stop) {
+  const size_t rows = problem.features->rows;
+  const size_t stride = (rows + kMaxSearchRows - 1) / kMaxSearchRows;
+  std::vector<size_t> searched;
+  for (size_t i = 0; i < rows; i += stride) searched.push_back(i);
+  Part part;
+  Take(problem, searched, &part);
+  Fitted fitted;
+  CUBICML_ASSIGN_OR_RETURN(
+      fitted.parameters,
+      Optimise(part.problem, MakeSample(part.problem), stop));
+  fitted.sample = MakeSample(problem);
+  const Sample& sample = fitted.sample;
+  std::optional<Posterior> posterior =
+      Evaluate(problem, sample, MakePrior(sample.columns, sample.varying),
+               fitted.parameters);
   if (!posterior.has_value()) {
     return absl::InternalError("the covariance is singular");
   }
-  RegressionFit fit;
-  fit.noise = sample.scale * std::sqrt(parameters->noise());
-  const absl::Status held_out =
-      FillHeldOut(problem, sample, *posterior, parameters->noise(), &fit);
-  if (!held_out.ok()) return held_out;
-  absl::StatusOr<std::unique_ptr<Regressor>> regressor =
-      MakeRegressor(problem, sample, *parameters, posterior->alpha);
-  if (!regressor.ok()) return std::move(regressor).status();
-  fit.regressor = *std::move(regressor);
+  fitted.posterior = *std::move(posterior);
+  RegressionFit& fit = fitted.fit;
+  fit.noise = sample.scale * std::sqrt(fitted.parameters.noise());
+  CUBICML_ASSIGN_OR_RETURN(fit.regressor,
+                           MakeRegressor(problem, sample, fitted.parameters,
+                                         fitted.posterior.alpha));
   // A level is what its prior share of the duals says of it.
   fit.levels = sample.group_means;
   for (size_t i = 0; i < sample.rows; ++i) {
     fit.levels[static_cast<size_t>(problem.groups[i])] +=
-        kLevelVariance * posterior->alpha[i] * sample.scale;
+        kLevelVariance * fitted.posterior.alpha[i] * sample.scale;
   }
-  return fit;
+  return fitted;
+}
+
+// Beliefs about each fold by a fit of its own. With few rows the closed form
+// flatters: the parameters have seen the rows that are held out.
+absl::Status RefitHeldOut(const RegressionProblem& problem,
+                          const std::stop_token& stop, RegressionFit* fit) {
+  fit->held_out.resize(problem.features->rows);
+  for (int fold = 0; fold < problem.fold_count; ++fold) {
+    std::vector<size_t> seen;
+    for (size_t i = 0; i < fit->held_out.size(); ++i) {
+      if (problem.folds[i] != fold) seen.push_back(i);
+    }
+    Part part;
+    Take(problem, seen, &part);
+    CUBICML_ASSIGN_OR_RETURN(const Fitted fitted, Fit(part.problem, stop));
+    double mean_level = 0.0;
+    std::vector<bool> known(fitted.fit.levels.size(), false);
+    for (const size_t i : seen) {
+      const size_t g = static_cast<size_t>(problem.groups[i]);
+      known[g] = true;
+      mean_level += fitted.fit.levels[g] / static_cast<double>(seen.size());
+    }
+    for (size_t i = 0; i < fit->held_out.size(); ++i) {
+      if (problem.folds[i] != fold) continue;
+      const size_t g = static_cast<size_t>(problem.groups[i]);
+      Belief& belief = fit->held_out[i];
+      fitted.fit.regressor->Predict(*problem.features, i, {&belief, 1});
+      belief.mean += known[g] ? fitted.fit.levels[g] : mean_level;
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<RegressionFit> FitKernel(const RegressionProblem& problem,
+                                        const std::stop_token& stop) {
+  CUBICML_ASSIGN_OR_RETURN(Fitted fitted, Fit(problem, stop));
+  if (problem.fold_count > 1 && problem.features->rows <= kMaxRefitRows) {
+    CUBICML_RETURN_IF_ERROR(RefitHeldOut(problem, stop, &fitted.fit));
+  } else {
+    CUBICML_RETURN_IF_ERROR(
+        FillHeldOut(problem, fitted.sample, fitted.posterior,
+                    fitted.parameters.noise(), &fitted.fit));
+  }
+  return std::move(fitted.fit);
 }
 
 }  // namespace cubicml

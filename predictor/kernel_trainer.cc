@@ -4,9 +4,15 @@
 
 #include "predictor/kernel_fit.h"
 #include "predictor/kernel_regressor.h"
+#include "predictor/linear_regressor.h"
 #include "predictor/single_kind_trainer.h"
 
 namespace cubicml {
+
+HeadOptions KernelHeads() {
+  return {{FitKernel, kMaxKernelRows},
+          {{FitKernel, kMaxKernelRows / 2}, {FitLinear, kMaxLinearRows}}};
+}
 
 std::unique_ptr<Trainer> NewKernelTrainer() {
   return NewSingleKindTrainer(
@@ -15,7 +21,7 @@ std::unique_ptr<Trainer> NewKernelTrainer() {
          return FitKernel(problem, stop);
        },
        kMaxKernelRows, ScoreScale::kShareOfBest},
-      {FitKernel, kMaxKernelRows, kMaxKernelRows / 2});
+      KernelHeads());
 }
 
 }  // namespace cubicml

@@ -7,9 +7,14 @@
 
 #include <memory>
 
+#include "predictor/surrogate_model.h"
 #include "predictor/trainer.h"
 
 namespace cubicml {
+
+// Heads of Gaussian processes, and feasibility by those or by a linear model:
+// what goes with any score.
+HeadOptions KernelHeads();
 
 // Gaussian processes for everything, over a sample of the rows where there are
 // many.

@@ -6,6 +6,7 @@
 #ifndef CUBICML_PREDICTOR_LINEAR_REGRESSOR_H_
 #define CUBICML_PREDICTOR_LINEAR_REGRESSOR_H_
 
+#include <cstddef>
 #include <memory>
 #include <stop_token>
 
@@ -13,6 +14,9 @@
 #include "predictor/regressor.h"
 
 namespace cubicml {
+
+// Training is linear in the rows: more than this add time and no quality.
+inline constexpr size_t kMaxLinearRows = 4000;
 
 // Fits weights with a Gaussian prior whose strength maximises the evidence.
 // Columns with more than two values enter squared too, so that a best value

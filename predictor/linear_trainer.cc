@@ -6,21 +6,14 @@
 #include "predictor/single_kind_trainer.h"
 
 namespace cubicml {
-namespace {
-
-// Training is linear in the rows.
-constexpr size_t kMaxRows = 4000;
-
-}  // namespace
-
 std::unique_ptr<Trainer> NewLinearTrainer() {
   return NewSingleKindTrainer(
       {"linear",
        [](const RegressionProblem& problem, Rng, const std::stop_token& stop) {
          return FitLinear(problem, stop);
        },
-       kMaxRows, ScoreScale::kShareOfBest},
-      {FitLinear, kMaxRows, kMaxRows});
+       kMaxLinearRows, ScoreScale::kShareOfBest},
+      {{FitLinear, kMaxLinearRows}, {{FitLinear, kMaxLinearRows}}});
 }
 
 }  // namespace cubicml

@@ -18,10 +18,8 @@ class SingleKindTrainer : public Trainer {
 
   absl::StatusOr<std::unique_ptr<Predictor>> Train(
       const Dataset& dataset, Rng rng, std::stop_token stop) const override {
-    CUBICML_ASSIGN_OR_RETURN(
-        const TrainingSet set,
-        MakeTrainingSet(dataset, std::max(score_.max_rows, heads_.max_rows),
-                        &rng));
+    CUBICML_ASSIGN_OR_RETURN(const TrainingSet set,
+                             MakeTrainingSet(dataset, MaxRows(), &rng));
     ScoreFit score = SelectScore(set, score_.scale, score_.max_rows, &rng);
     CUBICML_ASSIGN_OR_RETURN(
         score.fit, score_.fit(score.rows.problem(), Rng(rng()), stop));
@@ -35,6 +33,14 @@ class SingleKindTrainer : public Trainer {
   }
 
  private:
+  size_t MaxRows() const {
+    size_t rows = std::max(score_.max_rows, heads_.metrics.max_rows);
+    for (const RegressorKind& kind : heads_.feasibility) {
+      rows = std::max(rows, kind.max_rows);
+    }
+    return rows;
+  }
+
   const ScoreOptions score_;
   const HeadOptions heads_;
 };

@@ -21,7 +21,7 @@ namespace {
 constexpr uint32_t kFormat = 1;
 // A wider spread of a logarithm says "anything": its mean would overflow.
 constexpr double kMaxLogSpread = 3.0;
-constexpr size_t kChunk = 256;
+constexpr size_t kPredictedTogether = 256;
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 uint64_t Checksum(absl::string_view bytes) {  // FNV-1a
@@ -136,10 +136,10 @@ absl::StatusOr<std::vector<Forecast>> SurrogateModel::Forecasts(
   }
   const FeatureMatrix& x = scaled_ ? copy : features;
   std::vector<Forecast> forecasts(x.rows);
-  std::vector<Belief> beliefs(kChunk);
-  std::vector<double> probabilities(kChunk);
-  for (size_t begin = 0; begin < x.rows; begin += kChunk) {
-    const size_t count = std::min(kChunk, x.rows - begin);
+  std::vector<Belief> beliefs(kPredictedTogether);
+  std::vector<double> probabilities(kPredictedTogether);
+  for (size_t begin = 0; begin < x.rows; begin += kPredictedTogether) {
+    const size_t count = std::min(kPredictedTogether, x.rows - begin);
     const std::span<Belief> scores(beliefs.data(), count);
     parts_.score->Predict(x, begin, scores);
     parts_.feasibility->Predict(x, begin,
@@ -279,7 +279,8 @@ absl::StatusOr<BuiltHead> BuildHead(const TargetRows& rows,
 absl::StatusOr<BuiltHead> FitHead(const TrainingSet& set, size_t metric,
                                   const HeadOptions& options, Rng* rng,
                                   const std::stop_token& stop) {
-  const TargetRows rows = SelectMetric(set, metric, options.max_rows, rng);
+  const TargetRows rows =
+      SelectMetric(set, metric, options.metrics.max_rows, rng);
   if (rows.targets.size() < 3 || rows.constant) {
     BuiltHead built;
     built.head.scale = rows.scale;
@@ -288,7 +289,7 @@ absl::StatusOr<BuiltHead> FitHead(const TrainingSet& set, size_t metric,
     return built;
   }
   CUBICML_ASSIGN_OR_RETURN(RegressionFit fit,
-                           options.fit(rows.problem(), stop));
+                           options.metrics.fit(rows.problem(), stop));
   CUBICML_ASSIGN_OR_RETURN(BuiltHead built, BuildHead(rows, fit, stop));
   built.head.regressors.push_back(std::move(fit.regressor));
   return built;
@@ -316,7 +317,7 @@ absl::Status CheckFinite(const TrainingSet& set, const Predictor& predictor) {
   for (size_t k = 0; k < features.values.size(); ++k) {
     features.values[k] /= set.column_scales[k % features.columns];
   }
-  features.rows = std::min(features.rows, kChunk);
+  features.rows = std::min(features.rows, kPredictedTogether);
   features.values.resize(features.rows * features.columns);
   CUBICML_ASSIGN_OR_RETURN(const std::vector<Forecast> forecasts,
                            predictor.Predict(features));
@@ -401,10 +402,8 @@ absl::StatusOr<std::unique_ptr<Predictor>> AssembleSurrogate(
                              FitHead(set, metric, heads, rng, stop));
     parts.heads.push_back(std::move(built.head));
   }
-  CUBICML_ASSIGN_OR_RETURN(
-      FeasibilityFit feasibility,
-      FitFeasibility(SelectFeasibility(set, heads.max_feasibility_rows, rng),
-                     heads.fit, stop));
+  CUBICML_ASSIGN_OR_RETURN(FeasibilityFit feasibility,
+                           FitFeasibility(set, heads.feasibility, rng, stop));
   if (feasibility.auc.has_value()) {
     parts.quality.set_feasibility_auc(*feasibility.auc);
   }

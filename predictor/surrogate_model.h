@@ -41,13 +41,11 @@ struct ScoreFit {
   ScoreScale scale = ScoreScale::kMetric;
 };
 
-// How the heads of metrics and the feasibility model are trained.
+// How the heads of metrics and the feasibility model are trained. Feasibility
+// is part of every score, so its kinds have to answer fast.
 struct HeadOptions {
-  FitRegressor fit;
-  // What `fit` has time for.
-  size_t max_rows = 0;
-  // Feasibility is part of every score, so it has to answer faster.
-  size_t max_feasibility_rows = 0;
+  RegressorKind metrics;
+  std::vector<RegressorKind> feasibility;
 };
 
 // The rows of the first objective on that scale; `fit` is left empty.

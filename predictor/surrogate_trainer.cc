@@ -11,6 +11,7 @@
 #include "base/status_macros.h"
 #include "predictor/kernel_fit.h"
 #include "predictor/kernel_regressor.h"
+#include "predictor/kernel_trainer.h"
 #include "predictor/linear_regressor.h"
 #include "predictor/quality.h"
 #include "predictor/surrogate_model.h"
@@ -20,8 +21,8 @@
 namespace cubicml {
 namespace {
 
-// Networks have nothing to learn from before.
-constexpr size_t kMinNetworkRows = 60;
+// On measured tables networks are no better than a Gaussian process before.
+constexpr size_t kMinNetworkRows = 120;
 // Held-out tau of a network must be better by this much: it is noisy, and the
 // other kinds know their own uncertainty better.
 constexpr double kNetworkMargin = 0.02;
@@ -53,8 +54,7 @@ class SurrogateTrainer : public Trainer {
                              MakeTrainingSet(dataset, kMaxNetworkRows, &rng));
     CUBICML_ASSIGN_OR_RETURN(Contender best, Choose(set, &rng, stop));
     return AssembleSurrogate(set, best.kind, std::move(best.score),
-                             {FitKernel, kMaxKernelRows, kMaxKernelRows / 2},
-                             &rng, stop);
+                             KernelHeads(), &rng, stop);
   }
 
   absl::StatusOr<std::unique_ptr<Predictor>> Load(

@@ -15,8 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "predictor/kernel_fit.h"
-#include "predictor/kernel_regressor.h"
+#include "predictor/kernel_trainer.h"
 #include "predictor/network_calibration.h"
 #include "predictor/network_regressor.h"
 #include "predictor/single_kind_trainer.h"
@@ -263,7 +262,7 @@ absl::StatusOr<RegressionFit> FitNetworks(const RegressionProblem& problem,
 std::unique_ptr<Trainer> NewMlpTrainer() {
   return NewSingleKindTrainer(
       {"mlp-ensemble", FitNetworks, kMaxNetworkRows, ScoreScale::kMetric},
-      {FitKernel, kMaxKernelRows, kMaxKernelRows / 2});
+      KernelHeads());
 }
 
 }  // namespace cubicml

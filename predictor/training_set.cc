@@ -238,8 +238,8 @@ TargetRows SelectFeasibility(const TrainingSet& set, size_t max_rows,
   std::vector<double> labels;
   for (size_t i = 0; i < set.rows.size(); ++i) {
     const DatasetRow& row = set.rows[i];
-    // Failures are the rarer, and what is to be learnt.
-    choices.push_back({i, row.feasible ? 0.0 : 1.0, 0, row.weight});
+    // No preference for failures: it would bias the probability.
+    choices.push_back({i, 0.0, 0, row.weight});
     labels.push_back(row.feasible ? 1.0 : -1.0);
   }
   return Gather(set, choices, labels, max_rows, rng);

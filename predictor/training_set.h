@@ -61,7 +61,8 @@ absl::StatusOr<TrainingSet> MakeTrainingSet(const Dataset& dataset,
 // `max_rows`, chosen as above.
 TargetRows SelectMetric(const TrainingSet& set, size_t metric, size_t max_rows,
                         Rng* rng);
-// All rows, the target being 1 where feasible and -1 where not, in one group.
+// All rows, the target being 1 where feasible and -1 where not, in one group;
+// at most `max_rows`, a quarter of them the last and the others at random.
 TargetRows SelectFeasibility(const TrainingSet& set, size_t max_rows, Rng* rng);
 
 }  // namespace cubicml
