@@ -19,7 +19,12 @@ set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
 # rebuild takes seconds with ccache. Both are used where they are installed.
 find_program(CUBICML_CCACHE ccache)
 if(CUBICML_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CUBICML_CCACHE})
+  # A base directory, so that all clones share what is the same in them; the
+  # rest lets precompiled headers into the cache.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
+    CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=true
+    CCACHE_SLOPPINESS=pch_defines,time_macros ${CUBICML_CCACHE})
+  add_compile_options($<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
 endif()
 find_program(CUBICML_MOLD mold)
 find_program(CUBICML_LLD ld.lld)

@@ -42,6 +42,7 @@ function(cubicml_add_test name)
   cmake_parse_arguments(arg "" "TIMEOUT" "SRCS;PRIVATE;LABELS" ${ARGN})
   cubicml_add_executable(${name} SRCS ${arg_SRCS}
     PRIVATE ${arg_PRIVATE} GTest::gtest GTest::gmock GTest::gtest_main)
+  target_precompile_headers(${name} REUSE_FROM cubicml_test_headers)
   add_test(NAME ${name} COMMAND ${name}
     WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   if(NOT arg_TIMEOUT)
