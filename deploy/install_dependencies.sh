@@ -50,6 +50,18 @@ if [[ "$(id -u)" != 0 ]]; then
 fi
 echo "Installing ${#missing[@]} packages: ${missing[*]}" >&2
 "${as_root[@]}" apt-get update -qq
-# A Debian daemon that the tests start by themselves must not start at boot.
-"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 \
+candidate=$(apt-cache policy cmake | awk '/Candidate:/ {print $2}')
+dpkg --compare-versions "$candidate" ge 3.25 || {
+  echo "$0: this distribution is too old: its CMake is $candidate, 3.25 is" \
+    "needed. Debian 12 and Ubuntu 24.04 are new enough." >&2
+  exit 1
+}
+# The tests start Prometheus themselves; as a service of this machine nobody
+# asked for it.
+unit=/etc/systemd/system/prometheus.service
+if [[ " ${missing[*]} " == *" prometheus "* && -d ${unit%/*} && ! -e $unit ]]; then
+  "${as_root[@]}" ln -s /dev/null "$unit"
+  echo "prometheus.service is masked; systemctl unmask makes it a service." >&2
+fi
+"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
   apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null

@@ -5,72 +5,114 @@
 # speed-up: installs packages, builds, starts the server, runs the job again and
 # again with what the server suggests, and confirms what it found.
 #
-#   deploy/quickstart.sh [--trials N] [--seconds S] [--confirm N]
+#   deploy/quickstart.sh [options]
 #
-# Everything it keeps lies in ./quickstart. It may be stopped, killed, or lose
-# its server at any moment: started again, it goes on from where it was.
+#   --trials N    jobs to run before the winner is confirmed [40]
+#   --seconds S   how long each job measures its speed [4]
+#   --samples N   what each job trains before its loss is measured [32768]
+#   --confirm N   times that baseline and winner are measured again [3]
+#   --home DIR    where the database and the logs are kept [./quickstart]
+#   --bin DIR     where the programs are; nothing is installed or built
+#
+# It may be stopped, killed, or lose its server at any moment: started again, it
+# goes on from where it was.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-trials=40     # jobs to run before the winner is confirmed
-seconds=4     # how long each job measures
-confirm=3     # times that baseline and winner are measured again
+usage() { sed -n '4,/^set /s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+
+trials=40
+seconds=4
+samples=32768
+confirm=3
+home=$PWD/quickstart
+bin=
 while (($#)); do
+  (($# >= 2)) || usage
   case "$1" in
-    --trials) trials=$2; shift 2 ;;
-    --seconds) seconds=$2; shift 2 ;;
-    --confirm) confirm=$2; shift 2 ;;
-    *) sed -n '4,12p' "$0" | sed 's/^# \{0,1\}//' >&2; exit 2 ;;
+    --trials) trials=$2 ;;
+    --seconds) seconds=$2 ;;
+    --samples) samples=$2 ;;
+    --confirm) confirm=$2 ;;
+    --home) home=$2 ;;
+    --bin) bin=$2 ;;
+    *) usage ;;
   esac
+  shift 2
 done
 
 say() { printf '\n\033[1m%s\033[0m\n' "$*" >&2; }
+fail() { printf '%s\n' "$@" >&2; exit 1; }
 
-say "1/5  Packages"
-deploy/install_dependencies.sh
+if [[ -z "$bin" ]]; then
+  say "1/5  Packages"
+  deploy/install_dependencies.sh
 
-say "2/5  Build (some minutes the first time)"
-cmake --preset quickstart >/dev/null
-cmake --build --preset quickstart --target cubicmld cubicml dlrm_train
+  say "2/5  Build (some minutes the first time)"
+  cmake --preset quickstart >/dev/null
+  cmake --build --preset quickstart --target cubicmld cubicml dlrm_train
+  bin=$PWD/build/quickstart/bin
+fi
 
-bin=$PWD/build/quickstart/bin
-home=$PWD/quickstart
+mkdir -p "$home"
+home=$(cd "$home" && pwd)
 database=$home/cubicml.db
 study=dlrm
-mkdir -p "$home"
+# Results that a job could not deliver are kept here, too.
+export XDG_CACHE_HOME=$home/cache
 
 # ---- The server ----
 
 server_pid=
-stop_server() {
-  if [[ -n "$server_pid" ]]; then
-    kill "$server_pid" 2>/dev/null && wait "$server_pid" 2>/dev/null || true
-  fi
+is_our_server() {
+  [[ -r "/proc/$1/cmdline" ]] &&
+    tr '\0' ' ' <"/proc/$1/cmdline" | grep -qF -- "--db_path $database "
 }
-trap stop_server EXIT
 
-start_server() {
-  # The port stays the same over restarts, so that results that jobs kept while
-  # the server was away find it again.
-  local port=0
-  [[ -s "$home/port" ]] && port=$(cat "$home/port")
-  rm -f "$home/port"
-  "$bin/cubicmld" --db_path "$database" --listen_address "127.0.0.1:$port" \
-    --metrics_address 127.0.0.1:0 --port_file "$home/port" \
-    >>"$home/server.log" 2>&1 &
-  server_pid=$!
-  local tries
+stop_server() {
+  local pid=$1 tries
+  kill "$pid" 2>/dev/null || return 0
   for ((tries = 0; tries < 300; ++tries)); do
-    [[ -s "$home/port" ]] && break
-    kill -0 "$server_pid" 2>/dev/null || break
+    is_our_server "$pid" || return 0
     sleep 0.1
   done
-  if [[ ! -s "$home/port" ]]; then
-    echo "The server did not start; its last words ($home/server.log):" >&2
-    tail -5 "$home/server.log" >&2
-    exit 1
+  kill -9 "$pid" 2>/dev/null || true
+}
+
+on_exit() { [[ -z "$server_pid" ]] || stop_server "$server_pid"; }
+trap on_exit EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+
+# launch_server PORT: in a session of its own, so that Ctrl-C ends the job
+# first. Fails when the server ends before it serves.
+launch_server() {
+  rm -f "$home/port.new"
+  setsid "$bin/cubicmld" --db_path "$database" \
+    --listen_address "127.0.0.1:$1" --metrics_address 127.0.0.1:0 \
+    --port_file "$home/port.new" >>"$home/server.log" 2>&1 &
+  server_pid=$!
+  echo "$server_pid" >"$home/server.pid"
+  while [[ ! -s "$home/port.new" ]]; do
+    kill -0 "$server_pid" 2>/dev/null || return 1
+    sleep 0.1
+  done
+  mv "$home/port.new" "$home/port"
+}
+
+start_server() {
+  # One that outlived a script which was killed.
+  if [[ -s "$home/server.pid" ]] && is_our_server "$(<"$home/server.pid")"; then
+    stop_server "$(<"$home/server.pid")"
   fi
-  export CUBICML_SERVER=127.0.0.1:$(cat "$home/port")
+  # The port stays the same over restarts, so that results that jobs kept while
+  # the server was away find it again; another program may have it by now.
+  local port=0
+  [[ -s "$home/port" ]] && port=$(<"$home/port")
+  launch_server "$port" || launch_server 0 ||
+    fail "The server did not start; its last words ($home/server.log):" \
+      "$(tail -5 "$home/server.log")"
+  export CUBICML_SERVER=127.0.0.1:$(<"$home/port")
 }
 
 # Jobs run without the server too; here it is started again when it has died.
@@ -80,13 +122,26 @@ ensure_server() {
   fi
 }
 
+# call ARGS...: `cubicml ARGS...`, again when the server dies meanwhile. Not in a
+# subshell, whose server nobody would know.
+call() {
+  local tries code
+  for ((tries = 0; tries < 5; ++tries)); do
+    ensure_server
+    code=0
+    "$bin/cubicml" "$@" || code=$?
+    ((code == 4)) || return "$code"  # 4: the server is away
+  done
+  return "$code"
+}
+
 # ---- The job ----
 
-job=("$bin/dlrm_train" --seconds="$seconds" --loss_samples=32768
+job=("$bin/dlrm_train" --seconds="$seconds" --loss_samples="$samples"
      --memory_limit_mib=300)
 
 # tune_once [options of `cubicml run`]: one job with what the server suggests.
-# Its output goes to the log, its line of summary to the terminal.
+# What it and the job say goes to the log; jobs that fail are a part of tuning.
 tune_once() {
   ensure_server
   "$bin/cubicml" run --study "$study" --trials 1 "$@" -- \
@@ -95,49 +150,68 @@ tune_once() {
   cat "$home/last_job.log" >>"$home/jobs.log"
 }
 
-qps_of() { sed -n 's/^qps=//p' "$1" | tail -1; }
+# The summary that `cubicml run` ends with, and the speed that the job printed.
+last_summary() { grep '^trial ' "$home/last_job.log" | tail -1 || true; }
+last_qps() { sed -n 's/^qps=//p' "$home/last_job.log" | tail -1; }
 
-mean() { awk '{sum += $1; n += 1} END {if (n) printf "%.0f", sum / n; else print "none"}'; }
-
-say "3/5  Server, and the study $study (client/examples/dlrm/study.yaml)"
-ensure_server
-"$bin/cubicml" study create client/examples/dlrm/study.yaml --id "$study" \
-  >/dev/null
-done_trials() {
-  "$bin/cubicml" trials export "$study" --format jsonl \
-    --filter "state = SUCCEEDED OR state = INFEASIBLE" | wc -l
+# Sets `finished` to the number of jobs that ended with an answer, but for those
+# that confirmed something.
+count_finished() {
+  call trials export "$study" --format jsonl --filter \
+    "(state = SUCCEEDED OR state = INFEASIBLE) AND source != REPEAT" \
+    >"$home/finished.jsonl"
+  finished=$(wc -l <"$home/finished.jsonl")
 }
 
-finished=$(done_trials)
+say "3/5  Server, and the study $study (client/examples/dlrm/study.yaml)"
+call study create client/examples/dlrm/study.yaml --id "$study" >/dev/null
+count_finished
+without_answer=0
 say "4/5  Tuning: $trials jobs that train for $seconds s each ($finished done)"
 while ((finished < trials)); do
   tune_once
-  finished=$((finished + 1))
-  printf '%3d/%d  %s\n' "$finished" "$trials" \
-    "$(grep '^trial ' "$home/last_job.log" | tail -1)" >&2
+  before=$finished
+  count_finished
+  printf '%3d/%d  %s\n' "$finished" "$trials" "$(last_summary)" >&2
+  ((finished == before)) || { without_answer=0; continue; }
+  ((++without_answer < 5)) ||
+    fail "Five jobs in a row came to nothing; the last one ($home/jobs.log):" \
+      "$(tail -5 "$home/last_job.log")"
 done
 
 say "5/5  Confirming: baseline and winner, $confirm more times each, in turn"
 : >"$home/baseline_qps"
 : >"$home/winner_qps"
+# measure MODE FILE: without the server a job would run on the baseline.
+measure() {
+  local tries
+  for ((tries = 0; tries < 5; ++tries)); do
+    tune_once --mode "$1"
+    [[ -n "$(last_summary)" ]] || continue
+    last_qps >>"$2"
+    return
+  done
+}
 for ((i = 1; i <= confirm; ++i)); do
-  # Without flags the job runs as it did before anybody tuned it.
-  "${job[@]}" >"$home/last_job.log" 2>&1 || true
-  qps_of "$home/last_job.log" >>"$home/baseline_qps"
-  tune_once --mode exploit
-  qps_of "$home/last_job.log" >>"$home/winner_qps"
+  measure baseline "$home/baseline_qps"
+  measure exploit "$home/winner_qps"
   printf '  baseline %8.0f   winner %8.0f samples/s\n' \
     "$(tail -1 "$home/baseline_qps")" "$(tail -1 "$home/winner_qps")" >&2
 done
-baseline=$(mean <"$home/baseline_qps")
-winner=$(mean <"$home/winner_qps")
 
-ensure_server
+# mean FILE: fails without a single measurement.
+mean() {
+  awk '{sum += $1; n += 1} END {if (n == 0) exit 1; printf "%.0f", sum / n}' \
+    "$1" || fail "Nothing was measured; what the jobs said: $home/jobs.log"
+}
+baseline=$(mean "$home/baseline_qps")
+winner=$(mean "$home/winner_qps")
+
 say "What was found"
 printf 'baseline     %s samples/s\nbest         %s samples/s\nspeed-up     %s\n' \
   "$baseline" "$winner" \
   "$(awk -v b="$baseline" -v w="$winner" 'BEGIN {printf "%.2fx", w / b}')"
 echo "configuration:"
-"$bin/cubicml" best "$study" --limit 1
+call best "$study" --limit 1
 echo "database     $database   (sqlite3, docs/sql.md)"
 echo "jobs' output $home/jobs.log"
