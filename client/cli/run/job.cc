@@ -161,13 +161,15 @@ class JobRun {
   // After the job: its last output, and whom it left behind.
   bool CleanUp() {
     const absl::Duration now = clock_->Elapsed();
-    const bool group = child_->HasGroup();
     if (!ended_at_.has_value()) ended_at_ = now;
-    if (!group) {
-      const bool quiet =
-          now >= std::max(*ended_at_, last_output_) + kLastOutput;
-      return quiet || (!out_.open() && !err_.open());
-    }
+    if (child_->HasGroup()) return EndLeftovers(now);
+    const bool quiet = now >= std::max(*ended_at_, last_output_) + kLastOutput;
+    return quiet || (!out_.open() && !err_.open());
+  }
+
+  // Returns true when those that are left cannot be ended: zombies that nobody
+  // reaps, or processes that the kernel does not let go.
+  bool EndLeftovers(absl::Duration now) {
     if (!leftover_stop_at_.has_value()) {
       const bool hurry = kill_at_ != absl::InfiniteDuration();
       leftover_stop_at_ =
@@ -179,7 +181,7 @@ class JobRun {
     } else if (leftover_told_ && now >= *leftover_stop_at_ + spec_.grace) {
       child_->SignalGroup(SIGKILL);
     }
-    return false;
+    return now >= *leftover_stop_at_ + 2 * spec_.grace;
   }
 
   const JobSpec& spec_;
