@@ -292,6 +292,35 @@ TEST_F(RunCommandTest, AJobsChildrenDoNotOutliveIt) {
   EXPECT_NE(kill(std::stoi(result.out.substr(start)), 0), 0);
 }
 
+TEST_F(RunCommandTest, AnUnusableFolderForFilesDoesNotCostTheJob) {
+  environment_["TMPDIR"] = dir_.PathOf("missing");
+  const Result result = RunScript("cat {params_file}; echo qps=1");
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("\"batch\": 64"));
+}
+
+TEST_F(RunCommandTest, OnlyAJobThatNamesAFileNeedsOne) {
+  // No file may hold a byte, wherever it is, as on a disk that is full.
+  const auto run = [&](const std::string& script) {
+    std::vector<std::string> words = Words({}, script);
+    words.insert(
+        words.begin(),
+        {"/bin/sh", "-c", "trap '' XFSZ; ulimit -f 0; exec \"$0\" \"$@\"",
+         CUBICML_PROGRAM});
+    RunningProgram program(words, environment_);
+    const int code = program.Wait();
+    return Result{code, program.out(), program.err()};
+  };
+  const Result without = run("echo [$CUBICML_PARAMS_FILE] {batch} qps=1");
+  EXPECT_EQ(without.code, 0) << without.err;
+  EXPECT_EQ(without.out, "[] 64 qps=1\n");
+  const Result with = run("cat {params_file}");
+  EXPECT_EQ(with.code, 1) << with.err;
+  ASSERT_THAT(service_.completions(), SizeIs(2));
+  EXPECT_EQ(service_.completions()[0].state(), v1::Trial::SUCCEEDED);
+  EXPECT_EQ(service_.completions()[1].state(), v1::Trial::ABANDONED);
+}
+
 TEST_F(RunCommandTest, TemporaryFilesAreRemoved) {
   const Result result = RunScript("echo qps=1; dirname {params_file}");
   const std::string folder =
