@@ -69,6 +69,7 @@ class OutputPatterns {
   struct Pattern {
     std::unique_ptr<const RE2> expression;
     std::vector<std::string> groups;  // metric of each group, "" for none
+    bool generic = false;  // NAME=NUMBER, with a number that must end there
   };
   absl::Status AddExpression(const std::string& text,
                              const std::vector<std::string>& metrics);
