@@ -3,6 +3,7 @@
 #include "client/cli/run/job.h"
 
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 #include <cerrno>
 #include <climits>
 #include <optional>
+#include <string>
 
 #include "base/status_macros.h"
 #include "client/cli/run/child_process.h"
@@ -56,6 +58,16 @@ class Passage {
     return pending_;
   }
 
+  // What is in the pipe now, which is not passed on any more. Does not wait.
+  std::string TakeRest() {
+    int size = 0;
+    if (ended_ || ioctl(from_, FIONREAD, &size) != 0 || size <= 0) return "";
+    std::string rest(static_cast<size_t>(size), '\0');
+    const ssize_t count = read(from_, rest.data(), rest.size());
+    rest.resize(static_cast<size_t>(std::max<ssize_t>(count, 0)));
+    return rest;
+  }
+
  private:
   void Write() {
     // A pipe that is ready takes this much without blocking.
@@ -94,6 +106,9 @@ class JobRun {
 
   JobEnd Run() {
     while (!Step()) continue;
+    // Whoever reads our output may be slow; what was measured must not wait.
+    PassOn(false, out_.TakeRest());
+    PassOn(true, err_.TakeRest());
     const int status = *child_->Poll();
     end_.by_signal = WIFSIGNALED(status);
     end_.code = end_.by_signal ? WTERMSIG(status) : WEXITSTATUS(status);

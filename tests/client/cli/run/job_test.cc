@@ -20,6 +20,7 @@
 namespace cubicml {
 namespace {
 
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
 class JobTest : public ::testing::Test {
@@ -179,6 +180,24 @@ TEST_F(JobTest, AProcessThatLeftTheGroupIsNotWaitedFor) {
   const absl::Duration before = clock_.Elapsed();
   EXPECT_EQ(RunShell("setsid sleep 20 & exit 4").ExitCode(), 4);
   EXPECT_LT(clock_.Elapsed() - before, absl::Seconds(15));
+}
+
+TEST_F(JobTest, LastWordsAreHeardThoughNobodyReadsThem) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  ASSERT_GT(fcntl(ends[1], F_SETPIPE_SZ, 4096), 0);
+  std::string seen;
+  spec_.on_output = [&](bool, absl::string_view chunk) {
+    absl::StrAppend(&seen, chunk);
+  };
+  // Less than the job's own pipe holds, so that the job ends.
+  spec_.command = {"/bin/sh", "-c", "seq 1 10000; echo last"};
+  spec_.environment = OwnEnvironment();
+  spec_.out = ends[1];
+  EXPECT_THAT(RunJob(spec_, &signals_, &clock_), IsOk());
+  EXPECT_THAT(seen, EndsWith("10000\nlast\n"));
+  close(ends[0]);
+  close(ends[1]);
 }
 
 TEST_F(JobTest, LastWordsOfChildrenAreHeard) {
