@@ -70,6 +70,17 @@ void FakeTuningService::LoseNextAnswer(const std::string& method) {
   ++lost_answers_[method];
 }
 
+void FakeTuningService::Block(const std::string& method) {
+  MutexLock lock(&mu_);
+  blocked_.insert(method);
+}
+
+void FakeTuningService::Unblock() {
+  MutexLock lock(&mu_);
+  blocked_.clear();
+  called_.NotifyAll();
+}
+
 void FakeTuningService::SetMaxTrials(int count) {
   MutexLock lock(&mu_);
   max_trials_ = count;
@@ -134,6 +145,7 @@ void FakeTuningService::AwaitCalls(const std::string& method, int count) const {
 grpc::Status FakeTuningService::Enter(const std::string& method) {
   ++calls_[method];
   called_.NotifyAll();
+  while (blocked_.count(method) > 0) called_.Wait(&mu_);
   std::deque<grpc::Status>& failures = failures_[method];
   if (failures.empty()) return grpc::Status::OK;
   const grpc::Status status = failures.front();

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <climits>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "base/status_macros.h"
@@ -112,6 +113,7 @@ class JobRun {
     const int status = *child_->Poll();
     end_.by_signal = WIFSIGNALED(status);
     end_.code = end_.by_signal ? WTERMSIG(status) : WEXITSTATUS(status);
+    end_.by_sent_signal = sent_.count(end_.ExitCode() - 128) > 0;
     return end_;
   }
 
@@ -148,6 +150,8 @@ class JobRun {
       }
       end_.interrupted_by = signal;
       kill_at_ = clock_->Elapsed() + spec_.grace;
+    } else {
+      sent_.insert(signal);
     }
     child_->SignalGroup(signal);
   }
@@ -211,6 +215,7 @@ class JobRun {
   std::optional<absl::Duration> ended_at_;
   std::optional<absl::Duration> leftover_stop_at_;
   bool leftover_told_ = false;
+  std::set<int> sent_;  // signals that do not mean to stop
   JobEnd end_;
 };
 

@@ -180,6 +180,12 @@ absl::StatusOr<int> JobSession::RunOneTrial(TrialHandle trial) {
   if (job->outcome.state == v1::Trial::SUCCEEDED) ++succeeded_;
   Report(&trial, job->outcome);
   signals_.SetHolding(false);
+  // What came during the report found no job to send it on to.
+  for (const int signal : signals_.Take()) {
+    if (interrupted_by_ == 0 && SignalRelay::IsStop(signal)) {
+      interrupted_by_ = signal;
+    }
+  }
   return job->evidence.end.ExitCode();
 }
 
@@ -378,6 +384,8 @@ absl::StatusOr<JobSession::FinishedJob> JobSession::RunJobWith(
   if (trial != nullptr) {
     launch.should_stop = [trial] { return trial->should_stop(); };
   }
+  // A signal that came while no job ran, and none to stop, is not for this one.
+  signals_.Take();
   signals_.SetHolding(true);
   FinishedJob job;
   absl::StatusOr<JobEvidence> evidence =

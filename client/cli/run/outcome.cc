@@ -51,11 +51,10 @@ std::vector<std::string> MissingObjectives(const v1::Study& study,
   return missing;
 }
 
-// Did a stop signal that was not ours end the job? A shell tells it as an exit
-// code.
-bool EndedByStopSignal(const JobEnd& end) {
-  const int signal = end.by_signal ? end.code : end.code - 128;
-  return SignalRelay::IsStop(signal);
+// Did a stop signal that was not ours end the job, or one that we only sent on,
+// such as a batch system's warning? A shell tells it as an exit code.
+bool EndedFromOutside(const JobEnd& end) {
+  return end.by_sent_signal || SignalRelay::IsStop(end.ExitCode() - 128);
 }
 
 bool RanOutOfMemory(const JobEvidence& evidence) {
@@ -77,7 +76,7 @@ Outcome JudgeFailure(const JobEvidence& evidence, Outcome outcome) {
     } else if (evidence.kernel_killed_for_memory) {
       absl::StrAppend(&outcome.detail, ": the kernel's out-of-memory killer");
     }
-  } else if (EndedByStopSignal(end)) {
+  } else if (EndedFromOutside(end)) {
     outcome.state = v1::Trial::ABANDONED;
     outcome.reason = v1::Trial::INTERRUPTED;
   } else {

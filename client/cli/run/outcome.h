@@ -37,8 +37,9 @@ struct Outcome {
 
 // In this order: interrupted or told to stop -> ABANDONED; timed out ->
 // TIMEOUT; ended badly -> OUT_OF_MEMORY with evidence of that, ABANDONED after
-// a signal to stop from somebody else, else CRASH; ended well -> SUCCEEDED with
-// the declared metrics, or NO_MEASUREMENT when an objective is missing.
+// a signal to stop from somebody else or one that was sent on, else CRASH;
+// ended well -> SUCCEEDED with the declared metrics, or NO_MEASUREMENT when an
+// objective is missing.
 Outcome JudgeJob(const v1::Study& study, const JobEvidence& evidence,
                  Aggregate aggregate);
 

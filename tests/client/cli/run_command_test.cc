@@ -24,7 +24,7 @@ class RunCommandTest : public ProgramTest {
   std::vector<std::string> Words(const std::vector<std::string>& options,
                                  const std::string& script) {
     std::vector<std::string> words = {"run", "--study", "example",
-                                      "--server-wait", "300ms"};
+                                      "--server-wait", server_wait_};
     words.insert(words.end(), options.begin(), options.end());
     words.insert(words.end(), {"--", "/bin/sh", "-c", script});
     return words;
@@ -38,6 +38,9 @@ class RunCommandTest : public ProgramTest {
     return service_.completions().empty() ? v1::CompleteTrialRequest()
                                           : service_.completions()[0];
   }
+
+  // Short where the server is away.
+  std::string server_wait_ = "10s";
 };
 
 TEST_F(RunCommandTest, AJobIsGivenItsConfigurationAndMeasured) {
@@ -146,6 +149,36 @@ TEST_F(RunCommandTest, BeingToldToStopAbandonsTheTrial) {
   EXPECT_THAT(service_.completions(), SizeIs(2));
 }
 
+TEST_F(RunCommandTest, ASignalDuringTheReportIsTheLastOfManyTrials) {
+  service_.Block("CompleteTrial");
+  const auto program = Start(Words({"--trials=3"}, "echo qps=1"));
+  service_.AwaitCalls("CompleteTrial", 1);
+  program->Signal(SIGTERM);
+  service_.Unblock();
+  EXPECT_EQ(program->Wait(), 128 + SIGTERM);
+  EXPECT_EQ(program->out(), "qps=1\n");
+  EXPECT_EQ(service_.calls("SuggestTrials"), 1);
+}
+
+TEST_F(RunCommandTest, ASignalBeforeTheJobIsNotSentOnToIt) {
+  service_.Block("SuggestTrials");
+  const auto program = Start(Words({}, "sleep 0.3; echo qps=1"));
+  service_.AwaitCalls("SuggestTrials", 1);
+  program->Signal(SIGUSR1);
+  service_.Unblock();
+  EXPECT_EQ(program->Wait(), 0);
+  EXPECT_EQ(OnlyCompletion().state(), v1::Trial::SUCCEEDED);
+}
+
+TEST_F(RunCommandTest, AWarningThatEndsTheJobIsNoCrash) {
+  const auto program = Start(Words({}, "echo ready; exec sleep 100"));
+  program->AwaitOut("ready");
+  program->Signal(SIGUSR1);
+  EXPECT_EQ(program->Wait(), 128 + SIGUSR1);
+  EXPECT_EQ(OnlyCompletion().state(), v1::Trial::ABANDONED);
+  EXPECT_EQ(OnlyCompletion().reason(), v1::Trial::INTERRUPTED);
+}
+
 TEST_F(RunCommandTest, AJobThatCleansUpDecidesItsExitCode) {
   const auto program = Start(Words(
       {},
@@ -187,6 +220,7 @@ TEST_F(RunCommandTest, MistakesAreToldBeforeAConfigurationIsAskedFor) {
 TEST_F(RunCommandTest, WithoutAServerTheJobRunsOnTheRememberedBaseline) {
   RunScript("echo qps=1");
   StopServer();
+  server_wait_ = "300ms";
   const Result result =
       RunScript("echo {batch} $CUBICML_PARAM_MODE [$CUBICML_TRIAL]; exit 4");
   EXPECT_EQ(result.code, 4);
@@ -196,6 +230,7 @@ TEST_F(RunCommandTest, WithoutAServerTheJobRunsOnTheRememberedBaseline) {
 
 TEST_F(RunCommandTest, WithoutAServerTheCommandLineMayGiveTheBaseline) {
   StopServer();
+  server_wait_ = "300ms";
   const Result given = RunScript("echo {batch}", {"--baseline", "batch=7"});
   EXPECT_EQ(given.code, 0);
   EXPECT_EQ(given.out, "7\n");
@@ -221,6 +256,7 @@ TEST_F(RunCommandTest, AnExhaustedStudyStillRunsTheJob) {
 }
 
 TEST_F(RunCommandTest, AResultThatCannotBeDeliveredIsDeliveredLater) {
+  server_wait_ = "2s";
   const auto program = Start(Words({}, "echo ready; cat; echo qps=33"));
   program->AwaitOut("ready");
   StopServer();
