@@ -108,8 +108,9 @@ absl::StatusOr<JobEvidence> LaunchJob(const JobLaunch& launch,
   CUBICML_ASSIGN_OR_RETURN(evidence.end, RunJob(spec, signals, clock));
   out.Finish();
   err.Finish();
-  evidence.kernel_killed_for_memory =
-      OomKillCounts::Read().HasGrownSince(before);
+  const OomKillCounts after = OomKillCounts::Read();
+  evidence.kernel_killed_for_memory = after.HasGrownSince(before);
+  evidence.group_killed_for_memory = after.GroupHasGrownSince(before);
   evidence.out_of_memory_exit_codes = options.out_of_memory_exit_codes;
   ReadMetricsFile(metrics_file, &evidence);
   return evidence;

@@ -59,8 +59,11 @@ bool EndedFromOutside(const JobEnd& end) {
 
 bool RanOutOfMemory(const JobEvidence& evidence) {
   const JobEnd& end = evidence.end;
-  const bool killed = end.ExitCode() == 128 + SIGKILL;
+  // A launcher of many processes ends by itself when one of them was killed.
+  const bool killed = end.ExitCode() == 128 + SIGKILL ||
+                      !evidence.output.killed_process.empty();
   return !evidence.output.out_of_memory.empty() ||
+         evidence.group_killed_for_memory ||
          (killed && evidence.kernel_killed_for_memory) ||
          evidence.out_of_memory_exit_codes.count(end.ExitCode()) > 0;
 }
@@ -73,7 +76,8 @@ Outcome JudgeFailure(const JobEvidence& evidence, Outcome outcome) {
     outcome.reason = v1::Trial::OUT_OF_MEMORY;
     if (!evidence.output.out_of_memory.empty()) {
       absl::StrAppend(&outcome.detail, ": ", evidence.output.out_of_memory);
-    } else if (evidence.kernel_killed_for_memory) {
+    } else if (evidence.group_killed_for_memory ||
+               evidence.kernel_killed_for_memory) {
       absl::StrAppend(&outcome.detail, ": the kernel's out-of-memory killer");
     }
   } else if (EndedFromOutside(end)) {

@@ -23,8 +23,9 @@ struct JobEvidence {
   Observations output;
   // Of the metrics file; they count before those of the output.
   std::map<std::string, MetricSeries> file_metrics;
-  std::string metrics_file_error;  // why it could not be read
-  bool kernel_killed_for_memory = false;
+  std::string metrics_file_error;         // why it could not be read
+  bool kernel_killed_for_memory = false;  // somebody on the machine
+  bool group_killed_for_memory = false;   // somebody in the control group
   std::set<int> out_of_memory_exit_codes;
 };
 

@@ -28,6 +28,10 @@ constexpr char kOutOfMemory[] =
     R"re([Oo]ut of memory: Kill(?:ed)? process|oom-kill|OOM Killed|)re"
     R"re([Cc]annot allocate memory)re";
 
+// What torchrun prints of a worker that died of SIGKILL.
+constexpr char kKilledProcess[] =
+    R"re(exitcode *: -9(?:$|[^0-9])|Signal 9 \(SIGKILL\))re";
+
 constexpr char kNumberExpression[] =
     R"re(([-+]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|nan|NaN|inf|Infinity)))re";
 
@@ -67,6 +71,13 @@ std::unique_ptr<RE2> Compile(const std::string& expression) {
   // Output may be of any encoding.
   options.set_encoding(RE2::Options::EncodingLatin1);
   return std::make_unique<RE2>(expression, options);
+}
+
+void NoteFirst(absl::string_view line, const RE2& expression,
+               std::string* first) {
+  if (first->empty() && RE2::PartialMatch(ToPiece(line), expression)) {
+    *first = std::string(line.substr(0, kMaxDetail));
+  }
 }
 
 // The metric that an expression without named groups is about.
@@ -143,6 +154,7 @@ absl::StatusOr<OutputPatterns> OutputPatterns::Create(
         {Compile(GenericExpression(metric)), {"", metric}, true});
   }
   result.out_of_memory_ = Compile(kOutOfMemory);
+  result.killed_process_ = Compile(kKilledProcess);
   return result;
 }
 
@@ -202,10 +214,8 @@ void OutputPatterns::ScanLine(absl::string_view line,
       start = std::max(start + 1, found[0].size() > 1 ? end - 1 : end);
     }
   }
-  if (seen->out_of_memory.empty() &&
-      RE2::PartialMatch(ToPiece(line), *out_of_memory_)) {
-    seen->out_of_memory = std::string(line.substr(0, kMaxDetail));
-  }
+  NoteFirst(line, *out_of_memory_, &seen->out_of_memory);
+  NoteFirst(line, *killed_process_, &seen->killed_process);
 }
 
 void OutputScanner::Feed(absl::string_view chunk) {

@@ -47,6 +47,8 @@ struct Observations {
   std::map<std::string, MetricSeries> metrics;
   // The first line that says that memory was exhausted, shortened.
   std::string out_of_memory;
+  // The first line that says that a process of the job was killed, shortened.
+  std::string killed_process;
 };
 
 // What to look for. Immutable and thread-safe.
@@ -75,6 +77,7 @@ class OutputPatterns {
                              const std::vector<std::string>& metrics);
   std::vector<Pattern> patterns_;
   std::unique_ptr<const RE2> out_of_memory_;
+  std::unique_ptr<const RE2> killed_process_;
 };
 
 // Cuts a stream into lines, at \n and \r (progress bars). A line longer than

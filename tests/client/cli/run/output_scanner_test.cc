@@ -140,6 +140,18 @@ TEST(OutputScannerTest, KnownMessagesOfExhaustedMemoryAreSeen) {
   }
 }
 
+TEST(OutputScannerTest, ALaunchersWordOfAKilledProcessIsSeen) {
+  for (const char* line :
+       {"E torch/distributed/elastic: failed (exitcode: -9) local_rank: 0",
+        "  exitcode  : -9 (pid: 4711)",
+        "  traceback : Signal 9 (SIGKILL) received by PID 4711"}) {
+    EXPECT_EQ(Scan(line, 7, {}).killed_process, line);
+  }
+  for (const char* line : {"exitcode: -90", "exitcode: 1", "Signal 15"}) {
+    EXPECT_EQ(Scan(line, 7, {}).killed_process, "") << line;
+  }
+}
+
 TEST(OutputScannerTest, TalkOfMemoryIsNoSign) {
   for (const char* line : {"using the OutOfMemory handler", "memory: 5 GiB",
                            "no MemoryErrors", "out of memory of the past"}) {
