@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
@@ -283,6 +284,36 @@ TEST_F(RunCommandTest, ATrialWhoseResultIsKeptIsNotRunAgain) {
   EXPECT_EQ(result.out, "batch=64\nqps=33\nbatch=2\nqps=33\n");
   EXPECT_THAT(result.err, HasSubstr("delivered 1 results of earlier jobs"));
   EXPECT_THAT(service_.completions(), SizeIs(2));
+}
+
+TEST_F(RunCommandTest, ATrialWhoseResultStaysKeptIsNotRunAgainEither) {
+  service_.FailNext(
+      "CompleteTrial",
+      std::vector<grpc::Status>(3, grpc::Status(grpc::INTERNAL, "broken")));
+  const Result result = RunScript("echo batch={batch} qps=33", {"--trials=2"});
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(result.out, "batch=64 qps=33\n");
+  EXPECT_THAT(result.err, HasSubstr("no further trial: the result of"));
+}
+
+TEST_F(RunCommandTest, TroubleBetweenJobsDoesNotUndoTheirSuccess) {
+  service_.FailNext("SuggestTrials",
+                    {grpc::Status::OK, grpc::Status(grpc::INTERNAL, "broken")});
+  const Result result = RunScript("echo qps=1", {"--trials=2"});
+  EXPECT_EQ(result.code, 0);
+  EXPECT_THAT(result.err, HasSubstr("no further trial: "));
+}
+
+TEST_F(RunCommandTest, TheWaitForTheServiceHasOneDeadline) {
+  server_wait_ = "1s";
+  service_.Block("SuggestTrials");
+  const SystemClock clock;
+  const absl::Duration before = clock.Elapsed();
+  const Result result = RunScript("echo {batch}");
+  EXPECT_LT(clock.Elapsed() - before, absl::Seconds(20));
+  service_.Unblock();
+  EXPECT_EQ(result.out, "64\n");
+  EXPECT_THAT(result.err, HasSubstr("on the baseline"));
 }
 
 TEST_F(RunCommandTest, TheModeIsAskedFor) {
