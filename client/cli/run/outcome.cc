@@ -112,6 +112,12 @@ Outcome JudgeJob(const v1::Study& study, const JobEvidence& evidence,
   const JobEnd& end = evidence.end;
   Outcome outcome;
   outcome.metrics = CollectMetrics(study, evidence, aggregate);
+  const std::vector<std::string> missing = MissingObjectives(study, outcome);
+  // The service wants what was measured so far, and refuses it by itself when
+  // the trial is over.
+  if (end.told_to_stop && end.interrupted_by == 0 && missing.empty()) {
+    return outcome;
+  }
   if (end.interrupted_by != 0 || end.told_to_stop) {
     outcome.state = v1::Trial::ABANDONED;
     outcome.reason = v1::Trial::INTERRUPTED;
@@ -129,7 +135,6 @@ Outcome JudgeJob(const v1::Study& study, const JobEvidence& evidence,
     return outcome;
   }
   if (end.ExitCode() != 0) return JudgeFailure(evidence, std::move(outcome));
-  const std::vector<std::string> missing = MissingObjectives(study, outcome);
   if (!missing.empty()) {
     outcome.state = v1::Trial::INFEASIBLE;
     outcome.reason = v1::Trial::NO_MEASUREMENT;

@@ -36,7 +36,8 @@ struct Outcome {
   std::map<std::string, double> metrics;
 };
 
-// In this order: interrupted or told to stop -> ABANDONED; timed out ->
+// In this order: interrupted -> ABANDONED; told to stop by the service ->
+// SUCCEEDED when every objective is there, else ABANDONED; timed out ->
 // TIMEOUT; ended badly -> OUT_OF_MEMORY with evidence of that, ABANDONED after
 // a signal to stop from somebody else or one that was sent on, else CRASH;
 // ended well -> SUCCEEDED with the declared metrics, or NO_MEASUREMENT when an

@@ -200,6 +200,14 @@ TEST_F(RunCommandTest, TheServiceMayStopTheJob) {
   EXPECT_GE(service_.calls("Heartbeat"), 1);
 }
 
+TEST_F(RunCommandTest, WhatAStoppedJobMeasuredIsReported) {
+  service_.SetLease(absl::Milliseconds(100));
+  service_.RequestStop();
+  EXPECT_EQ(RunScript("echo qps=5; exec sleep 100").code, 128 + SIGTERM);
+  EXPECT_EQ(OnlyCompletion().state(), v1::Trial::SUCCEEDED);
+  EXPECT_EQ(OnlyCompletion().metrics().at("qps"), 5);
+}
+
 TEST_F(RunCommandTest, AProgramThatIsNotThereAbandonsTheTrial) {
   EXPECT_EQ(Run({"run", "--study", "example", "--", "no-such-program"}).code,
             127);

@@ -119,6 +119,7 @@ TEST(OutcomeTest, WhoIsToldToStopSaysNothingAboutTheConfiguration) {
   interrupted.end.interrupted_by = SIGTERM;
   JobEvidence told = Evidence(false, 0);
   told.end.told_to_stop = true;
+  told.output.metrics.clear();
   // By somebody else, who did not tell us; a shell says 128 + 15.
   const JobEvidence other = Evidence(true, SIGTERM);
   const JobEvidence shell = Evidence(false, 128 + SIGTERM);
@@ -126,6 +127,15 @@ TEST(OutcomeTest, WhoIsToldToStopSaysNothingAboutTheConfiguration) {
     EXPECT_EQ(Judge(evidence).state, v1::Trial::ABANDONED);
     EXPECT_EQ(Judge(evidence).reason, v1::Trial::INTERRUPTED);
   }
+}
+
+TEST(OutcomeTest, WhatWasMeasuredBeforeTheServiceStoppedTheJobCounts) {
+  JobEvidence told = Evidence(true, SIGTERM);
+  told.end.told_to_stop = true;
+  EXPECT_EQ(Judge(told).state, v1::Trial::SUCCEEDED);
+  EXPECT_EQ(Judge(told).metrics.at("qps"), 100);
+  told.end.interrupted_by = SIGTERM;
+  EXPECT_EQ(Judge(told).state, v1::Trial::ABANDONED);
 }
 
 TEST(OutcomeTest, ATimeoutIsToldAsOne) {
