@@ -174,6 +174,25 @@ TEST_F(CommandLineTest, ATrialLivesFromItsSuggestionToItsCompletion) {
   EXPECT_EQ(Run({"trials", "get", "example/9"}).code, 3);
 }
 
+TEST_F(CommandLineTest, OptionsMayStandBeforeTheArgument) {
+  CreateExample();
+  const std::vector<std::vector<std::string>> lines = {
+      {"suggest", "--context", "rows=5", "example"},
+      {"suggest", "--fix", "mode=fused", "--label", "a=b", "example"},
+      {"heartbeat", "--metric", "qps=1", "example/1"},
+      {"complete", "--metric", "qps=1", "--metric", "memory=2", "example/1"},
+      {"best", "--context", "rows=5", "example"},
+      {"predict", "--param", "batch=8", "--context", "rows=5", "example"}};
+  for (std::vector<std::string> words : lines) {
+    // Behind the argument, so that it is not the last word.
+    words.insert(words.end(), {"--timeout", "20s"});
+    const Result result = Run(words);
+    EXPECT_EQ(result.code, 0) << ::testing::PrintToString(words) << result.err;
+  }
+  ASSERT_EQ(service_.completions().size(), 1u);
+  EXPECT_EQ(service_.completions()[0].metrics().size(), 2u);
+}
+
 TEST_F(CommandLineTest, MistakesInValuesAreToldBeforeTheServiceIsAsked) {
   CreateExample();
   const Result result = Run({"suggest", "example", "--context", "rowz=5"});
