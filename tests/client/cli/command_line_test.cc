@@ -231,6 +231,16 @@ TEST_F(CommandLineTest, AHistoryGoesOutAndComesBack) {
   EXPECT_EQ(service_.imported()[0].metrics().at("qps"), 10);
 }
 
+TEST_F(CommandLineTest, ATableOfASpreadsheetIsImported) {
+  CreateExample();
+  const Result result = Run({"trials", "import", "example", "-"},
+                            "\xEF\xBB\xBF"
+                            "batch,qps\r\n8,1\r\n\r\n");
+  EXPECT_EQ(result.code, 0) << result.err;
+  ASSERT_EQ(service_.imported().size(), 1u);
+  EXPECT_EQ(service_.imported()[0].metrics().at("qps"), 1);
+}
+
 TEST_F(CommandLineTest, RefusedTrialsAreToldWithTheirLine) {
   CreateExample();
   const Result result =
