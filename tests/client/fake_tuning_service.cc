@@ -2,6 +2,8 @@
 
 #include "tests/client/fake_tuning_service.h"
 
+#include <google/protobuf/util/message_differencer.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -166,14 +168,16 @@ grpc::Status FakeTuningService::CreateStudy(
   MutexLock lock(&mu_);
   if (grpc::Status status = Enter("CreateStudy"); !status.ok()) return status;
   const std::string name = "studies/" + request->study_id();
-  if (studies_.count(name) > 0) {
-    return grpc::Status(grpc::StatusCode::ALREADY_EXISTS,
-                        name + ": exists already with another definition");
-  }
   *response = request->study();
   response->set_name(name);
   response->set_etag("1");
-  if (!request->validate_only()) studies_[name] = *response;
+  if (request->validate_only()) return Leave("CreateStudy");
+  // The same study once more is no mistake.
+  const v1::Study& stored = studies_.emplace(name, *response).first->second;
+  if (!google::protobuf::util::MessageDifferencer::Equals(stored, *response)) {
+    return grpc::Status(grpc::StatusCode::ALREADY_EXISTS,
+                        name + " exists with another definition");
+  }
   return Leave("CreateStudy");
 }
 

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
@@ -113,7 +114,11 @@ TEST_F(CommandLineTest, AStudyLivesFromAFileToItsDeletion) {
   EXPECT_EQ(created.code, 0);
   EXPECT_EQ(created.out, "study\nmy-study\n");
   EXPECT_THAT(created.err, HasSubstr("created studies/my-study"));
-  EXPECT_EQ(Run({"study", "create", file}).code, 5);
+  EXPECT_EQ(Run({"study", "create", file}).code, 0);  // the same once more
+  const Result other = Run({"study", "create", "-", "--id", "my-study"},
+                           absl::StrCat(kStudyFile, "labels: {team: ads}\n"));
+  EXPECT_EQ(other.code, 5);
+  EXPECT_THAT(other.err, HasSubstr("exists with another definition"));
   EXPECT_EQ(Run({"study", "create", "-", "--id", "other"}, kStudyFile).code, 0);
 
   const Result get = Run({"study", "get", "my-study"});
