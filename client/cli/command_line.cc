@@ -401,6 +401,10 @@ int CommandLine::Parse(std::vector<std::string> arguments) {
     std::cerr << "cubicml: run needs -- and the command of the job\n";
     return kExitUsage;
   }
+  if (!app_.got_subcommand("run") && !run_.command.empty()) {
+    std::cerr << "cubicml: only run takes a command after --\n";
+    return kExitUsage;
+  }
   return -1;
 }
 

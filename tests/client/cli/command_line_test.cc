@@ -67,6 +67,7 @@ TEST_F(CommandLineTest, WrongCommandLinesAreUsageErrors) {
       {"--timeout", "soon", "study", "list"},
       {"run", "--study", "example"},
       {"run", "--", "true"},
+      {"study", "list", "--", "true"},
       {"study", "get", "Not A Study"},
       {"complete", "example"},
       {"study", "create", "/no/such/file.yaml"}};
