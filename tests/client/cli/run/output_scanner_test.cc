@@ -135,7 +135,9 @@ TEST(OutputScannerTest, KnownMessagesOfExhaustedMemoryAreSeen) {
         "Out of memory: Killed process 123 (python)",
         "slurmstepd: error: Detected 1 oom-kill event(s)",
         "RESOURCE_EXHAUSTED: Out of memory while trying to allocate",
-        "mmap: Cannot allocate memory"}) {
+        "mmap: Cannot allocate memory",
+        "dlrm_train: cannot allocate memory: Resource temporarily "
+        "unavailable"}) {
     EXPECT_EQ(Scan(std::string(line) + "\n", 7, {}).out_of_memory, line);
   }
 }
