@@ -186,7 +186,8 @@ void CommandLine::AddStudyCommands() {
       Add(study, "delete", "Delete a study and its trials",
           [this](CommandSession* s) { return DeleteStudy(s, study_); });
   remove->add_option("study", study_.study, "Its id")->required();
-  remove->add_flag("--force", study_.force, "Although trials are active");
+  remove->add_flag("--force", study_.force,
+                   "Delete even if trials are still active");
   remove->add_option("--etag", study_.etag, "Only if it is still this version");
 }
 
@@ -356,8 +357,8 @@ void CommandLine::AddRun() {
   run->add_flag("--quiet", run_.quiet, "No line for each trial");
   run_.client_id = client_id_;
   run->add_option("--client-id", run_.client_id,
-                  "Who asks, the same after a restart [$CUBICML_CLIENT_ID, "
-                  "else a new one]");
+                  "Identifies this job; keep it the same across restarts "
+                  "[$CUBICML_CLIENT_ID, else a new one]");
 }
 
 absl::Status CommandLine::FinishOptions() {
