@@ -1,8 +1,7 @@
 # What `cmake --install` installs. For others to build against (component
 # development): the client library and the protos, as the package cubicml with
 # the target cubicml::client, and nothing else. To run (component runtime): the
-# programs, of which the
-# others are named where they are made.
+# programs, of which all but cubicml are installed where they are made.
 include(CMakePackageConfigHelpers)
 
 set(cubicml_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/cubicml)

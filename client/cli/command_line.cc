@@ -54,6 +54,13 @@ and delivered by the next run. The exit code is the job's.
 Example:
   cubicml run --study dlrm --context rows=1000 -- ./train --batch={batch_size})";
 
+// One value for each time, so that what follows may be a positional argument.
+void AddRepeatable(CLI::App* command, const std::string& name,
+                   std::vector<std::string>* values,
+                   const std::string& description) {
+  command->add_option(name, *values, description)->allow_extra_args(false);
+}
+
 // Owns what the options are parsed into.
 class CommandLine {
  public:
@@ -179,7 +186,8 @@ void CommandLine::AddStudyCommands() {
       Add(study, "delete", "Delete a study and its trials",
           [this](CommandSession* s) { return DeleteStudy(s, study_); });
   remove->add_option("study", study_.study, "Its id")->required();
-  remove->add_flag("--force", study_.force, "Although trials are active");
+  remove->add_flag("--force", study_.force,
+                   "Delete even if trials are still active");
   remove->add_option("--etag", study_.etag, "Only if it is still this version");
 }
 
@@ -212,16 +220,12 @@ void CommandLine::AddSuggest() {
   suggest->add_option("study", suggest_.study, "Id of the study")->required();
   suggest->add_option("--count", suggest_.count, "How many [1]")
       ->check(CLI::Range(1, 100));
-  suggest
-      ->add_option("--context", suggest_.context,
-                   "What the job is, NAME=VALUE; repeat it")
-      ->take_all();
-  suggest
-      ->add_option("--fix", suggest_.fixed_parameters,
-                   "A parameter that is decided already, NAME=VALUE")
-      ->take_all();
-  suggest->add_option("--label", suggest_.labels,
-                      "Copied into the trials, NAME=VALUE");
+  AddRepeatable(suggest, "--context", &suggest_.context,
+                "What the job is, NAME=VALUE; repeat it");
+  AddRepeatable(suggest, "--fix", &suggest_.fixed_parameters,
+                "A parameter that is decided already, NAME=VALUE");
+  AddRepeatable(suggest, "--label", &suggest_.labels,
+                "Copied into the trials, NAME=VALUE");
   AddMode(suggest, &suggest_.mode);
   AddClientId(suggest, &suggest_.client_id);
 }
@@ -232,15 +236,15 @@ void CommandLine::AddTrialEnds() {
           [this](CommandSession* s) { return Heartbeat(s, heartbeat_); });
   heartbeat->add_option("trial", heartbeat_.trial, "STUDY/NUMBER")->required();
   heartbeat->add_option("--step", heartbeat_.step, "How far the job is");
-  heartbeat->add_option("--metric", heartbeat_.metrics,
-                        "An intermediate value, NAME=NUMBER");
+  AddRepeatable(heartbeat, "--metric", &heartbeat_.metrics,
+                "An intermediate value, NAME=NUMBER");
   AddClientId(heartbeat, &heartbeat_.client_id);
   CLI::App* complete =
       Add(&app_, "complete", "End a trial with its outcome",
           [this](CommandSession* s) { return Complete(s, complete_); });
   complete->add_option("trial", complete_.trial, "STUDY/NUMBER")->required();
-  complete->add_option("--metric", complete_.metrics,
-                       "What was measured, NAME=NUMBER; repeat it");
+  AddRepeatable(complete, "--metric", &complete_.metrics,
+                "What was measured, NAME=NUMBER; repeat it");
   complete->add_option("--state", complete_.state,
                        "succeeded, infeasible or abandoned [succeeded]");
   complete->add_option("--reason", complete_.reason,
@@ -257,18 +261,18 @@ void CommandLine::AddQuestions() {
   CLI::App* best = Add(&app_, "best", "The best trials, or the Pareto front",
                        [this](CommandSession* s) { return Best(s, best_); });
   best->add_option("study", best_.study, "Id of the study")->required();
-  best->add_option("--context", best_.context,
-                   "Only trials of this context, NAME=VALUE");
+  AddRepeatable(best, "--context", &best_.context,
+                "Only trials of this context, NAME=VALUE");
   best->add_option("--limit", best_.limit, "At most this many [10]")
       ->check(CLI::Range(1, 1000));
   CLI::App* predict =
       Add(&app_, "predict", "What a configuration would do, by the model",
           [this](CommandSession* s) { return Predict(s, predict_); });
   predict->add_option("study", predict_.study, "Id of the study")->required();
-  predict->add_option("--param", predict_.parameters,
-                      "A parameter, NAME=VALUE; repeat it");
-  predict->add_option("--context", predict_.context,
-                      "What the job is, NAME=VALUE; repeat it");
+  AddRepeatable(predict, "--param", &predict_.parameters,
+                "A parameter, NAME=VALUE; repeat it");
+  AddRepeatable(predict, "--context", &predict_.context,
+                "What the job is, NAME=VALUE; repeat it");
 }
 
 void CommandLine::AddTrialsCommands() {
@@ -353,8 +357,8 @@ void CommandLine::AddRun() {
   run->add_flag("--quiet", run_.quiet, "No line for each trial");
   run_.client_id = client_id_;
   run->add_option("--client-id", run_.client_id,
-                  "Who asks, the same after a restart [$CUBICML_CLIENT_ID, "
-                  "else a new one]");
+                  "Identifies this job; keep it the same across restarts "
+                  "[$CUBICML_CLIENT_ID, else a new one]");
 }
 
 absl::Status CommandLine::FinishOptions() {
@@ -396,6 +400,10 @@ int CommandLine::Parse(std::vector<std::string> arguments) {
   }
   if (app_.got_subcommand("run") && run_.command.empty()) {
     std::cerr << "cubicml: run needs -- and the command of the job\n";
+    return kExitUsage;
+  }
+  if (!app_.got_subcommand("run") && !run_.command.empty()) {
+    std::cerr << "cubicml: only run takes a command after --\n";
     return kExitUsage;
   }
   return -1;

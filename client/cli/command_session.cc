@@ -51,11 +51,6 @@ absl::StatusOr<CommandSession> CommandSession::Create(GlobalOptions options) {
   return CommandSession(std::move(options), std::move(client));
 }
 
-std::string CommandSession::EnvironmentOr(const std::string& name,
-                                          absl::string_view otherwise) const {
-  return options_.environment(name).value_or(std::string(otherwise));
-}
-
 absl::StatusOr<v1::Study> CommandSession::GetStudy(absl::string_view study) {
   v1::GetStudyRequest request;
   CUBICML_ASSIGN_OR_RETURN(*request.mutable_name(), ParseStudyName(study));

@@ -41,9 +41,6 @@ class CommandSession {
 
   TuningClient& client() { return *client_; }
   const GlobalOptions& options() const { return options_; }
-  // The variable, or "" when it is not set.
-  std::string EnvironmentOr(const std::string& name,
-                            absl::string_view otherwise) const;
 
   // The study by id or name.
   absl::StatusOr<v1::Study> GetStudy(absl::string_view study);

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/cli/json_views.h"
 #include "client/cli/scalar.h"
+#include "client/csv.h"
 
 namespace cubicml {
 namespace {
@@ -138,24 +139,6 @@ std::string FormatTable(const Table& table) {
   return out;
 }
 
-std::string FormatCsvRow(const std::vector<std::string>& cells) {
-  std::string out;
-  for (size_t i = 0; i < cells.size(); ++i) {
-    if (i > 0) out += ',';
-    if (cells[i].find_first_of(",\"\r\n") == std::string::npos) {
-      out += cells[i];
-      continue;
-    }
-    out += '"';
-    for (const char c : cells[i]) {
-      if (c == '"') out += '"';
-      out += c;
-    }
-    out += '"';
-  }
-  return out + "\n";
-}
-
 std::string FormatCsv(const Table& table) {
   std::string out = FormatCsvRow(table.headers);
   for (std::vector<std::string> row : table.rows) {
@@ -173,55 +156,6 @@ std::string FormatYaml(const Json& json) {
 
 std::string FormatJson(const Json& json) {
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
-}
-
-absl::StatusOr<std::vector<std::vector<std::string>>> ParseCsv(
-    absl::string_view text, std::vector<int>* lines) {
-  std::vector<std::vector<std::string>> rows;
-  std::vector<std::string> row;
-  std::string cell;
-  int line = 1;
-  int row_line = 1;
-  bool quoted = false;
-  const auto end_row = [&] {
-    row.push_back(std::move(cell));
-    cell.clear();
-    const bool blank = row.size() == 1 && row[0].empty();
-    if (!blank) {
-      rows.push_back(std::move(row));
-      if (lines != nullptr) lines->push_back(row_line);
-    }
-    row.clear();
-    row_line = line;
-  };
-  for (size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (c == '\n') ++line;
-    if (quoted) {
-      if (c != '"') {
-        cell += c;
-      } else if (i + 1 < text.size() && text[i + 1] == '"') {
-        cell += text[i++];
-      } else {
-        quoted = false;
-      }
-    } else if (c == '"' && cell.empty()) {
-      quoted = true;
-    } else if (c == ',') {
-      row.push_back(std::move(cell));
-      cell.clear();
-    } else if (c == '\n') {
-      end_row();
-    } else if (c != '\r' || i + 1 >= text.size() || text[i + 1] != '\n') {
-      cell += c;
-    }
-  }
-  if (quoted) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("line ", row_line, ": a quoted cell does not end"));
-  }
-  if (!row.empty() || !cell.empty()) end_row();
-  return rows;
 }
 
 std::string FormatAnswer(OutputFormat format, const Json& json,

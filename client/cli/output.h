@@ -31,16 +31,9 @@ struct Table {
 std::string FormatTable(const Table& table);
 // RFC 4180, with \n at the end of lines.
 std::string FormatCsv(const Table& table);
-std::string FormatCsvRow(const std::vector<std::string>& cells);
 // By YAML 1.2; strings that would be read as something else are quoted.
 std::string FormatYaml(const nlohmann::ordered_json& json);
 std::string FormatJson(const nlohmann::ordered_json& json);
-
-// Rows of a CSV file; quoted cells may hold commas, quotes and line breaks.
-// INVALID_ARGUMENT with the line. `lines`, if given, gets the line on which
-// each row begins.
-absl::StatusOr<std::vector<std::vector<std::string>>> ParseCsv(
-    absl::string_view text, std::vector<int>* lines);
 
 // The answer in the wanted format.
 std::string FormatAnswer(OutputFormat format,

@@ -14,6 +14,7 @@
 #include "client/cli/exit_codes.h"
 #include "client/cli/json_views.h"
 #include "client/cli/trial_tables.h"
+#include "client/csv.h"
 
 namespace cubicml {
 namespace {

@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
@@ -19,6 +20,7 @@
 #include "client/cli/scalar.h"
 #include "client/cli/trial_tables.h"
 #include "client/cli/typed_values.h"
+#include "client/csv.h"
 
 namespace cubicml {
 namespace {
@@ -302,24 +304,26 @@ void Take(v1::Trial trial, int line, ImportedTrials* imported) {
 absl::StatusOr<ImportedTrials> ImportCsv(const v1::Study& study,
                                          absl::string_view text,
                                          const std::string& status_column) {
-  std::vector<int> lines;
-  CUBICML_ASSIGN_OR_RETURN(const auto rows, ParseCsv(text, &lines));
+  CUBICML_ASSIGN_OR_RETURN(std::vector<CsvRow> rows,
+                           ParseCsvRows("line ", text));
+  std::erase_if(rows, [](const CsvRow& row) { return row.blank(); });
   if (rows.empty()) return absl::InvalidArgumentError("line 1: no header");
-  const std::vector<std::string>& headers = rows[0];
+  const std::vector<std::string>& headers = rows[0].cells;
   CUBICML_ASSIGN_OR_RETURN(const std::vector<ColumnKind> kinds,
                            ClassifyColumns(study, headers, status_column));
   ImportedTrials imported;
   for (size_t i = 1; i < rows.size(); ++i) {
-    if (rows[i].size() != headers.size()) {
+    const CsvRow& row = rows[i];
+    if (row.cells.size() != headers.size()) {
       return absl::InvalidArgumentError(
-          absl::StrCat("line ", lines[i], ": has ", rows[i].size(),
+          absl::StrCat("line ", row.line, ": has ", row.cells.size(),
                        " cells instead of ", headers.size()));
     }
-    absl::StatusOr<v1::Trial> trial = ReadRow(study, headers, kinds, rows[i]);
+    absl::StatusOr<v1::Trial> trial = ReadRow(study, headers, kinds, row.cells);
     if (!trial.ok()) {
-      return WithContext(trial.status(), absl::StrCat("line ", lines[i]));
+      return WithContext(trial.status(), absl::StrCat("line ", row.line));
     }
-    Take(*std::move(trial), lines[i], &imported);
+    Take(*std::move(trial), static_cast<int>(row.line), &imported);
   }
   return imported;
 }

@@ -9,7 +9,6 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "base/status_macros.h"
 
 namespace cubicml {
@@ -20,78 +19,6 @@ absl::Status LineError(absl::string_view name, size_t line,
   return absl::InvalidArgumentError(
       absl::StrCat(name, ":", line, ": ", message));
 }
-
-// Reads one row after another. Not thread-safe.
-class RowReader {
- public:
-  RowReader(absl::string_view name, absl::string_view text)
-      : name_(name), text_(text) {
-    if (text_.substr(0, 3) == "\xEF\xBB\xBF") at_ = 3;  // byte order mark
-  }
-
-  bool done() const { return at_ >= text_.size(); }
-
-  absl::StatusOr<CsvRow> Next() {
-    CsvRow row;
-    row.line = line_;
-    bool more = true;
-    while (more) {
-      std::string cell;
-      if (at_ < text_.size() && text_[at_] == '"') {
-        CUBICML_RETURN_IF_ERROR(ReadQuoted(&cell));
-      } else {
-        ReadPlain(&cell);
-      }
-      row.cells.push_back(std::move(cell));
-      more = at_ < text_.size() && text_[at_] == ',';
-      if (more) ++at_;
-    }
-    CUBICML_RETURN_IF_ERROR(EndLine());
-    return row;
-  }
-
- private:
-  void ReadPlain(std::string* cell) {
-    const size_t end = text_.find_first_of(",\r\n", at_);
-    *cell = std::string(text_.substr(at_, end - at_));
-    at_ = end == absl::string_view::npos ? text_.size() : end;
-  }
-
-  absl::Status ReadQuoted(std::string* cell) {
-    const size_t start = line_;
-    ++at_;
-    while (at_ < text_.size()) {
-      const char c = text_[at_++];
-      if (c == '\n') ++line_;
-      if (c != '"') {
-        cell->push_back(c);
-      } else if (at_ < text_.size() && text_[at_] == '"') {
-        cell->push_back('"');
-        ++at_;
-      } else {
-        return absl::OkStatus();
-      }
-    }
-    return LineError(name_, start, "a quote is never closed");
-  }
-
-  absl::Status EndLine() {
-    if (at_ < text_.size() && text_[at_] == '\r') ++at_;
-    if (at_ < text_.size()) {
-      if (text_[at_] != '\n') {
-        return LineError(name_, line_, "text after a closing quote");
-      }
-      ++at_;
-    }
-    ++line_;
-    return absl::OkStatus();
-  }
-
-  const absl::string_view name_;
-  const absl::string_view text_;
-  size_t at_ = 0;
-  size_t line_ = 1;
-};
 
 absl::Status CheckHeader(const CsvFile& file) {
   std::unordered_set<std::string> seen;
@@ -123,15 +50,14 @@ absl::StatusOr<CsvFile> ParseCsv(absl::string_view name,
                                  absl::string_view text) {
   CsvFile file;
   file.name = std::string(name);
-  RowReader reader(name, text);
-  if (reader.done()) return LineError(name, 1, "the file is empty");
-  CUBICML_ASSIGN_OR_RETURN(CsvRow header, reader.Next());
-  file.header = std::move(header.cells);
+  CUBICML_ASSIGN_OR_RETURN(std::vector<CsvRow> rows,
+                           ParseCsvRows(absl::StrCat(name, ":"), text));
+  if (rows.empty()) return LineError(name, 1, "the file is empty");
+  file.header = std::move(rows[0].cells);
   CUBICML_RETURN_IF_ERROR(CheckHeader(file));
-  while (!reader.done()) {
-    CUBICML_ASSIGN_OR_RETURN(CsvRow row, reader.Next());
-    const bool blank = row.cells.size() == 1 && row.cells[0].empty();
-    if (blank && file.header.size() > 1) continue;
+  for (size_t i = 1; i < rows.size(); ++i) {
+    CsvRow& row = rows[i];
+    if (row.blank() && file.header.size() > 1) continue;
     if (row.cells.size() != file.header.size()) {
       return LineError(name, row.line,
                        absl::StrCat(row.cells.size(), " cells where the header",
@@ -145,13 +71,6 @@ absl::StatusOr<CsvFile> ParseCsv(absl::string_view name,
 absl::StatusOr<CsvFile> ReadCsv(const std::string& path) {
   CUBICML_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(path));
   return ParseCsv(path, text);
-}
-
-std::string FormatCsvCell(absl::string_view cell) {
-  if (cell.find_first_of(",\"\r\n") == absl::string_view::npos) {
-    return std::string(cell);
-  }
-  return absl::StrCat("\"", absl::StrReplaceAll(cell, {{"\"", "\"\""}}), "\"");
 }
 
 absl::StatusOr<std::string> ReadTextFile(const std::string& path) {

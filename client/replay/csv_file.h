@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Comma-separated values as RFC 4180 has them, with a header line.
+// A CSV file with a header line.
 
 #ifndef CUBICML_CLIENT_REPLAY_CSV_FILE_H_
 #define CUBICML_CLIENT_REPLAY_CSV_FILE_H_
@@ -11,13 +11,9 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "client/csv.h"
 
 namespace cubicml {
-
-struct CsvRow {
-  size_t line = 0;  // of the file, from 1, where the row starts
-  std::vector<std::string> cells;
-};
 
 // Every row has as many cells as the header.
 struct CsvFile {
@@ -36,9 +32,6 @@ absl::StatusOr<CsvFile> ParseCsv(absl::string_view name,
 
 // Also NOT_FOUND.
 absl::StatusOr<CsvFile> ReadCsv(const std::string& path);
-
-// A cell as it is written: quoted where it needs to be.
-std::string FormatCsvCell(absl::string_view cell);
 
 // The whole file. NOT_FOUND.
 absl::StatusOr<std::string> ReadTextFile(const std::string& path);

@@ -39,57 +39,57 @@ struct Arguments {
 };
 
 void AddTableOptions(CLI::App* app, Arguments* arguments) {
-  app->add_option("csv", arguments->csv, "table of measured configurations")
+  app->add_option("csv", arguments->csv, "Table of measured configurations")
       ->option_text("TABLE.csv");
   app->add_option("--index", arguments->index,
                   "JSON file that says what the columns of tables are");
-  app->add_option("--table", arguments->tables,
-                  "table of the index; default: all")
+  app->add_option("--table", arguments->tables, "Table of the index [all]")
       ->delimiter(',');
-  app->add_option("--params", arguments->spec.params, "columns to tune")
+  app->add_option("--params", arguments->spec.params, "Columns to tune")
       ->delimiter(',');
   app->add_option("--context", arguments->spec.context,
-                  "columns that say what the job is")
+                  "Columns that say what the job is")
       ->delimiter(',');
   app->add_option("--objective", arguments->spec.objective,
-                  "column that was measured");
-  app->add_option("--direction", arguments->direction, "max or min")
+                  "Column that was measured");
+  app->add_option("--direction", arguments->direction, "max or min [max]")
       ->check(CLI::IsMember({"max", "min"}));
   app->add_option("--status", arguments->spec.status,
-                  "column that says which rows failed");
+                  "Column that says which rows failed");
   app->add_option("--ok-value", arguments->spec.ok_value,
-                  "status of the rows that did not fail");
+                  "Status of the rows that did not fail [ok]");
 }
 
 void AddPlanOptions(CLI::App* app, Arguments* arguments) {
   ReplayPlan& plan = arguments->plan;
   plan.workers = std::max(1U, std::thread::hardware_concurrency());
   app->add_option("--searchers", plan.searchers,
-                  "of default, random, reinforce, exhaustive")
+                  "Of default, random, reinforce, exhaustive [default,random]")
       ->delimiter(',');
-  app->add_option("--seeds", plan.seeds, "runs of each")
+  app->add_option("--seeds", plan.seeds, "Seeds per searcher and context [20]")
       ->check(CLI::Range(1, 10'000));
-  app->add_option("--trials", plan.trials, "trials of a run")
+  app->add_option("--trials", plan.trials, "Trials per run [100]")
       ->check(CLI::Range(1, 100'000));
   app->add_option("--checkpoints", arguments->checkpoints,
-                  "trials after which to look")
+                  "Trials after which to look [10,20,50,100]")
       ->delimiter(',')
       ->check(CLI::Range(1, 100'000));
-  app->add_option("--jobs", plan.jobs, "jobs in flight at a time")
+  app->add_option("--jobs", plan.jobs, "Jobs in flight at a time [1]")
       ->check(CLI::Range(1, 1'000));
   app->add_option("--retrain-every", plan.retrain_every,
-                  "trials between two trainings in this process")
+                  "Trials between two trainings in this process [1]")
       ->check(CLI::Range(1, 100'000));
   app->add_option("--min-configs", plan.min_configurations,
-                  "leave out contexts with fewer configurations")
+                  "Leave out contexts with fewer configurations [30]")
       ->check(CLI::Range(1, 1'000'000));
   app->add_option("--server", plan.server,
-                  "address of a running server; default: in this process");
-  app->add_option("--workers", plan.workers, "runs at a time")
+                  "Address of a running server [in this process]");
+  app->add_option("--workers", plan.workers,
+                  "Runs at a time [one for each processor]")
       ->check(CLI::Range(1, 256));
-  app->add_option("--output", arguments->output, "write every trial as CSV");
+  app->add_option("--output", arguments->output, "Write every trial as CSV");
   app->add_option("-o,--format", arguments->format,
-                  "table, json, csv or markdown")
+                  "table, json, csv or markdown [table]")
       ->check(CLI::IsMember({"table", "json", "csv", "markdown"}));
 }
 

@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "client/replay/csv_file.h"
+#include "client/csv.h"
 
 namespace cubicml {
 namespace {

@@ -2,6 +2,8 @@
 
 #include "tests/client/fake_tuning_service.h"
 
+#include <google/protobuf/util/message_differencer.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -70,6 +72,17 @@ void FakeTuningService::LoseNextAnswer(const std::string& method) {
   ++lost_answers_[method];
 }
 
+void FakeTuningService::Block(const std::string& method) {
+  MutexLock lock(&mu_);
+  blocked_.insert(method);
+}
+
+void FakeTuningService::Unblock() {
+  MutexLock lock(&mu_);
+  blocked_.clear();
+  called_.NotifyAll();
+}
+
 void FakeTuningService::SetMaxTrials(int count) {
   MutexLock lock(&mu_);
   max_trials_ = count;
@@ -134,6 +147,7 @@ void FakeTuningService::AwaitCalls(const std::string& method, int count) const {
 grpc::Status FakeTuningService::Enter(const std::string& method) {
   ++calls_[method];
   called_.NotifyAll();
+  while (blocked_.count(method) > 0) called_.Wait(&mu_);
   std::deque<grpc::Status>& failures = failures_[method];
   if (failures.empty()) return grpc::Status::OK;
   const grpc::Status status = failures.front();
@@ -154,14 +168,16 @@ grpc::Status FakeTuningService::CreateStudy(
   MutexLock lock(&mu_);
   if (grpc::Status status = Enter("CreateStudy"); !status.ok()) return status;
   const std::string name = "studies/" + request->study_id();
-  if (studies_.count(name) > 0) {
-    return grpc::Status(grpc::StatusCode::ALREADY_EXISTS,
-                        name + ": exists already with another definition");
-  }
   *response = request->study();
   response->set_name(name);
   response->set_etag("1");
-  if (!request->validate_only()) studies_[name] = *response;
+  if (request->validate_only()) return Leave("CreateStudy");
+  // The same study once more is no mistake.
+  const v1::Study& stored = studies_.emplace(name, *response).first->second;
+  if (!google::protobuf::util::MessageDifferencer::Equals(stored, *response)) {
+    return grpc::Status(grpc::StatusCode::ALREADY_EXISTS,
+                        name + " exists with another definition");
+  }
   return Leave("CreateStudy");
 }
 

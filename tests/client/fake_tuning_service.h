@@ -13,6 +13,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,9 @@ class FakeTuningService final : public v1::TuningService::Service {
   void FailNext(const std::string& method, std::vector<grpc::Status> statuses);
   // Answers are carried out, but lost on the way back: UNAVAILABLE.
   void LoseNextAnswer(const std::string& method);
+  // Calls of the method wait before they are carried out, until Unblock().
+  void Block(const std::string& method);
+  void Unblock();
   // The study is exhausted after this many trials.
   void SetMaxTrials(int count);
   void SetLease(absl::Duration lease);
@@ -114,6 +118,7 @@ class FakeTuningService final : public v1::TuningService::Service {
   std::map<std::string, std::deque<grpc::Status>> failures_
       ABSL_GUARDED_BY(mu_);
   std::map<std::string, int> lost_answers_ ABSL_GUARDED_BY(mu_);
+  std::set<std::string> blocked_ ABSL_GUARDED_BY(mu_);
   std::map<std::string, v1::Study> studies_ ABSL_GUARDED_BY(mu_);
   std::vector<v1::Trial> trials_ ABSL_GUARDED_BY(mu_);
   std::map<std::string, v1::Trial> answers_ ABSL_GUARDED_BY(mu_);

@@ -127,7 +127,7 @@ TEST_F(RealServerTest, MistakesInAStudyFileAreFoundByTheServer) {
 TEST_F(RealServerTest, AServerThatIsKilledLosesNoResult) {
   CreateStudy();
   const auto program =
-      Start({"run", "--study", "megatron", "--server-wait", "300ms", "--",
+      Start({"run", "--study", "megatron", "--server-wait", "3s", "--",
              "/bin/sh", "-c", "echo ready; cat; echo qps=7"});
   program->AwaitOut("ready");
   const int port = server_->port();

@@ -152,6 +152,11 @@ std::optional<int> ChildProcess::Poll() {
 
 void ChildProcess::SignalGroup(int signal) const { kill(-pid_, signal); }
 
-bool ChildProcess::HasGroup() const { return kill(-pid_, 0) == 0; }
+bool ChildProcess::HasGroup() const {
+  // In a container this process may be the one that orphans are left to, and a
+  // zombie counts as somebody.
+  while (waitpid(-pid_, nullptr, WNOHANG) > 0) continue;
+  return kill(-pid_, 0) == 0;
+}
 
 }  // namespace cubicml

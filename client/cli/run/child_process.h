@@ -38,7 +38,8 @@ class ChildProcess {
   std::optional<int> Poll();
   // To all of the process group. Does nothing when nobody is left.
   void SignalGroup(int signal) const;
-  // Is anybody left in the process group?
+  // Is anybody left in the process group? REQUIRES: Poll() has told the end.
+  // Reaps those of the group that were left to this process.
   bool HasGroup() const;
 
  private:

@@ -106,7 +106,8 @@ absl::StatusOr<CommandTemplate> CommandTemplate::Parse(
         return absl::InvalidArgumentError(
             absl::StrCat("{flags} in '", word, "' must be a word of its own"));
       }
-      if (!IsOwnWord(piece.text)) result.parameters_.insert(piece.text);
+      (IsOwnWord(piece.text) ? result.own_ : result.parameters_)
+          .insert(piece.text);
     }
     result.words_.push_back(std::move(pieces));
   }

@@ -46,6 +46,8 @@ class CommandTemplate {
 
   // The parameters that the command names.
   const std::set<std::string>& parameters() const { return parameters_; }
+  // Does the command name this word of ours, such as "params_file"?
+  bool Names(const std::string& word) const { return own_.count(word) > 0; }
 
   // INVALID_ARGUMENT when a value is missing, or an index is out of range.
   absl::StatusOr<std::vector<std::string>> Expand(
@@ -63,6 +65,7 @@ class CommandTemplate {
 
   std::vector<std::vector<Piece>> words_;
   std::set<std::string> parameters_;
+  std::set<std::string> own_;  // words of ours
 };
 
 }  // namespace cubicml

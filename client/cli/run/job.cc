@@ -3,6 +3,7 @@
 #include "client/cli/run/job.h"
 
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -10,6 +11,8 @@
 #include <cerrno>
 #include <climits>
 #include <optional>
+#include <set>
+#include <string>
 
 #include "base/status_macros.h"
 #include "client/cli/run/child_process.h"
@@ -56,6 +59,16 @@ class Passage {
     return pending_;
   }
 
+  // What is in the pipe now, which is not passed on any more. Does not wait.
+  std::string TakeRest() {
+    int size = 0;
+    if (ended_ || ioctl(from_, FIONREAD, &size) != 0 || size <= 0) return "";
+    std::string rest(static_cast<size_t>(size), '\0');
+    const ssize_t count = read(from_, rest.data(), rest.size());
+    rest.resize(static_cast<size_t>(std::max<ssize_t>(count, 0)));
+    return rest;
+  }
+
  private:
   void Write() {
     // A pipe that is ready takes this much without blocking.
@@ -94,9 +107,13 @@ class JobRun {
 
   JobEnd Run() {
     while (!Step()) continue;
+    // Whoever reads our output may be slow; what was measured must not wait.
+    PassOn(false, out_.TakeRest());
+    PassOn(true, err_.TakeRest());
     const int status = *child_->Poll();
     end_.by_signal = WIFSIGNALED(status);
     end_.code = end_.by_signal ? WTERMSIG(status) : WEXITSTATUS(status);
+    end_.by_sent_signal = sent_.count(end_.ExitCode() - 128) > 0;
     return end_;
   }
 
@@ -133,6 +150,8 @@ class JobRun {
       }
       end_.interrupted_by = signal;
       kill_at_ = clock_->Elapsed() + spec_.grace;
+    } else {
+      sent_.insert(signal);
     }
     child_->SignalGroup(signal);
   }
@@ -161,13 +180,15 @@ class JobRun {
   // After the job: its last output, and whom it left behind.
   bool CleanUp() {
     const absl::Duration now = clock_->Elapsed();
-    const bool group = child_->HasGroup();
     if (!ended_at_.has_value()) ended_at_ = now;
-    if (!group) {
-      const bool quiet =
-          now >= std::max(*ended_at_, last_output_) + kLastOutput;
-      return quiet || (!out_.open() && !err_.open());
-    }
+    if (child_->HasGroup()) return EndLeftovers(now);
+    const bool quiet = now >= std::max(*ended_at_, last_output_) + kLastOutput;
+    return quiet || (!out_.open() && !err_.open());
+  }
+
+  // Returns true when those that are left cannot be ended: zombies that nobody
+  // reaps, or processes that the kernel does not let go.
+  bool EndLeftovers(absl::Duration now) {
     if (!leftover_stop_at_.has_value()) {
       const bool hurry = kill_at_ != absl::InfiniteDuration();
       leftover_stop_at_ =
@@ -179,7 +200,7 @@ class JobRun {
     } else if (leftover_told_ && now >= *leftover_stop_at_ + spec_.grace) {
       child_->SignalGroup(SIGKILL);
     }
-    return false;
+    return now >= *leftover_stop_at_ + 2 * spec_.grace;
   }
 
   const JobSpec& spec_;
@@ -194,6 +215,7 @@ class JobRun {
   std::optional<absl::Duration> ended_at_;
   std::optional<absl::Duration> leftover_stop_at_;
   bool leftover_told_ = false;
+  std::set<int> sent_;  // signals that do not mean to stop
   JobEnd end_;
 };
 

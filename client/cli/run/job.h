@@ -40,8 +40,9 @@ struct JobEnd {
   bool by_signal = false;
   int code = 0;  // exit code, or number of the signal
   bool timed_out = false;
-  bool told_to_stop = false;  // by should_stop
-  int interrupted_by = 0;     // the signal that we were told to stop with
+  bool told_to_stop = false;    // by should_stop
+  int interrupted_by = 0;       // the signal that we were told to stop with
+  bool by_sent_signal = false;  // by another one that was sent on to it
 
   // As a shell tells it: the exit code, or 128 + the signal.
   int ExitCode() const { return by_signal ? 128 + code : code; }

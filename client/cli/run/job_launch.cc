@@ -16,6 +16,31 @@
 namespace cubicml {
 namespace {
 
+absl::StatusOr<JobFolder> MakeFolder(const std::string& parent,
+                                     const Values& active) {
+  CUBICML_ASSIGN_OR_RETURN(JobFolder folder, JobFolder::Create(parent));
+  CUBICML_RETURN_IF_ERROR(
+      WriteParametersFile(folder.PathOf("params.json"), active));
+  return folder;
+}
+
+// A full disk must not cost a job that reads no file.
+absl::StatusOr<std::optional<JobFolder>> MakeFolderIfNeeded(
+    const JobLaunch& launch, const Values& active) {
+  absl::Status failure;
+  for (const std::string& parent :
+       {launch.environment("TMPDIR").value_or("/tmp"), std::string("/tmp")}) {
+    absl::StatusOr<JobFolder> folder = MakeFolder(parent, active);
+    if (folder.ok()) return std::optional<JobFolder>(*std::move(folder));
+    failure.Update(folder.status());  // the first one stays
+  }
+  const bool needed = launch.command->Names("params_file") ||
+                      (launch.command->Names("metrics_file") &&
+                       launch.options->metrics_file.empty());
+  if (needed) return absl::InternalError(failure.message());
+  return std::nullopt;
+}
+
 std::map<std::string, std::string> JobVariables(const JobLaunch& launch,
                                                 const TemplateValues& values) {
   std::map<std::string, std::string> variables =
@@ -50,18 +75,18 @@ absl::StatusOr<JobEvidence> LaunchJob(const JobLaunch& launch,
                                       SignalRelay* signals,
                                       const Clock* clock) {
   const RunOptions& options = *launch.options;
-  CUBICML_ASSIGN_OR_RETURN(
-      const JobFolder folder,
-      JobFolder::Create(launch.environment("TMPDIR").value_or("/tmp")));
+  CUBICML_ASSIGN_OR_RETURN(const std::optional<JobFolder> folder,
+                           MakeFolderIfNeeded(launch, values.active));
+  const auto path_of = [&folder](const char* name) {
+    return folder.has_value() ? folder->PathOf(name) : "";
+  };
   const std::string metrics_file = options.metrics_file.empty()
-                                       ? folder.PathOf("metrics.json")
+                                       ? path_of("metrics.json")
                                        : options.metrics_file;
   values.words.emplace("trial", "");
   values.words["study"] = launch.study_id;
-  values.words["params_file"] = folder.PathOf("params.json");
+  values.words["params_file"] = path_of("params.json");
   values.words["metrics_file"] = metrics_file;
-  CUBICML_RETURN_IF_ERROR(
-      WriteParametersFile(values.words["params_file"], values.active));
   // What an earlier job left is not this one's measurement.
   std::error_code ignored;
   std::filesystem::remove(metrics_file, ignored);
@@ -83,8 +108,9 @@ absl::StatusOr<JobEvidence> LaunchJob(const JobLaunch& launch,
   CUBICML_ASSIGN_OR_RETURN(evidence.end, RunJob(spec, signals, clock));
   out.Finish();
   err.Finish();
-  evidence.kernel_killed_for_memory =
-      OomKillCounts::Read().HasGrownSince(before);
+  const OomKillCounts after = OomKillCounts::Read();
+  evidence.kernel_killed_for_memory = after.HasGrownSince(before);
+  evidence.group_killed_for_memory = after.GroupHasGrownSince(before);
   evidence.out_of_memory_exit_codes = options.out_of_memory_exit_codes;
   ReadMetricsFile(metrics_file, &evidence);
   return evidence;

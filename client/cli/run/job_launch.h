@@ -29,8 +29,10 @@ struct JobLaunch {
   std::function<bool()> should_stop;  // optional
 };
 
-// `values.words` may hold "trial"; the other words are filled in. Errors as
-// RunJob(), and those of making files.
+// `values.words` may hold "trial"; the other words are filled in. The files are
+// made in $TMPDIR, else in /tmp; where neither can be written the job runs
+// without them. NOT_FOUND and PERMISSION_DENIED as RunJob(); INTERNAL, too,
+// when the command names a file that cannot be made.
 absl::StatusOr<JobEvidence> LaunchJob(const JobLaunch& launch,
                                       TemplateValues values,
                                       SignalRelay* signals, const Clock* clock);

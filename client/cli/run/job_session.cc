@@ -65,6 +65,7 @@ JobSession::JobSession(CommandSession session, const RunOptions* options,
 
 absl::StatusOr<int> JobSession::Run() {
   CUBICML_ASSIGN_OR_RETURN(study_name_, ParseStudyName(options_.study));
+  first_deadline_ = clock_.Elapsed() + options_.server_wait;
   v1::GetStudyRequest request;
   request.set_name(study_name_);
   const absl::StatusOr<v1::Study> study =
@@ -107,14 +108,14 @@ absl::Status JobSession::Prepare() {
 }
 
 absl::StatusOr<TrialHandle> JobSession::StartTrial(
-    v1::SuggestTrialsRequest::Mode mode, absl::Duration timeout) {
+    v1::SuggestTrialsRequest::Mode mode, absl::Duration deadline) {
   StartTrialOptions start;
   start.study = study_name_;
   start.context = context_;
   start.fixed_parameters = fixed_parameters_;
   start.client_id = options_.client_id;
   start.mode = mode;
-  start.timeout = timeout;
+  start.timeout = std::max(deadline - clock_.Elapsed(), absl::Milliseconds(1));
   for (const std::string& label : options_.labels) {
     CUBICML_ASSIGN_OR_RETURN(auto split, SplitAssignment(label));
     start.labels[split.first] = split.second;
@@ -122,23 +123,24 @@ absl::StatusOr<TrialHandle> JobSession::StartTrial(
   return session_.client().StartTrial(start);
 }
 
-absl::StatusOr<TrialHandle> JobSession::NextTrial(absl::Duration timeout) {
-  DeliverSpooled();
-  absl::StatusOr<TrialHandle> trial = StartTrial(options_.mode, timeout);
-  if (!trial.ok() || !spool_.Holds(trial->name())) return trial;
-  // The server came back only now, and still waits for the result of this
-  // client's last trial, which need not run twice.
-  trial->Release();
-  DeliverSpooled();
-  return StartTrial(options_.mode, timeout);
+absl::StatusOr<TrialHandle> JobSession::NextTrial(absl::Duration deadline) {
+  // Twice: the server may come back only now, and still wait for the result of
+  // this client's last trial, which need not run twice.
+  for (int round = 0; round < 2; ++round) {
+    DeliverSpooled(deadline);
+    absl::StatusOr<TrialHandle> trial = StartTrial(options_.mode, deadline);
+    if (!trial.ok() || !spool_.Holds(trial->name())) return trial;
+    trial->Release();
+  }
+  return absl::UnavailableError(
+      absl::StrCat("the result of this client's last trial is still kept in ",
+                   spool_.folder(), ", and it is not run again"));
 }
 
 absl::StatusOr<int> JobSession::RunTrials() {
   for (int i = 0; options_.trials == 0 || i < options_.trials; ++i) {
-    const absl::Duration wait =
-        i == 0 ? std::max(options_.server_wait, session_.options().timeout)
-               : kPatientWait;
-    absl::StatusOr<TrialHandle> trial = NextTrial(wait);
+    absl::StatusOr<TrialHandle> trial =
+        NextTrial(i == 0 ? first_deadline_ : clock_.Elapsed() + kPatientWait);
     if (!trial.ok()) {
       if (IsMistake(trial.status())) return trial.status();
       if (i == 0 && !(ManyTrials() && absl::IsOutOfRange(trial.status()))) {
@@ -146,8 +148,7 @@ absl::StatusOr<int> JobSession::RunTrials() {
       }
       session_.Say(
           absl::StrCat("no further trial: ", trial.status().message()));
-      if (!absl::IsOutOfRange(trial.status())) return trial.status();
-      return kExitOk;
+      return ExitCode();
     }
     CUBICML_ASSIGN_OR_RETURN(last_exit_code_, RunOneTrial(*std::move(trial)));
     if (interrupted_by_ != 0) {
@@ -155,6 +156,10 @@ absl::StatusOr<int> JobSession::RunTrials() {
       return 128 + interrupted_by_;
     }
   }
+  return ExitCode();
+}
+
+int JobSession::ExitCode() const {
   // Of many trials some do not work: that is what they are for.
   if (ManyTrials() && succeeded_ > 0) return kExitOk;
   return last_exit_code_;
@@ -180,6 +185,12 @@ absl::StatusOr<int> JobSession::RunOneTrial(TrialHandle trial) {
   if (job->outcome.state == v1::Trial::SUCCEEDED) ++succeeded_;
   Report(&trial, job->outcome);
   signals_.SetHolding(false);
+  // What came during the report found no job to send it on to.
+  for (const int signal : signals_.Take()) {
+    if (interrupted_by_ == 0 && SignalRelay::IsStop(signal)) {
+      interrupted_by_ = signal;
+    }
+  }
   return job->evidence.end.ExitCode();
 }
 
@@ -189,7 +200,7 @@ absl::StatusOr<int> JobSession::RunWithoutTrial(const absl::Status& why) {
     session_.Say(
         absl::StrCat(why.message(), "; running the best configuration known"));
     absl::StatusOr<TrialHandle> best =
-        StartTrial(v1::SuggestTrialsRequest::EXPLOIT, options_.server_wait);
+        StartTrial(v1::SuggestTrialsRequest::EXPLOIT, first_deadline_);
     if (best.ok()) return RunOneTrial(*std::move(best));
   }
   return RunBaseline(why);
@@ -342,8 +353,8 @@ void JobSession::Report(TrialHandle* trial, const Outcome& outcome) {
                 : absl::StrCat("; the result is lost: ", kept.message())));
 }
 
-void JobSession::DeliverSpooled() {
-  const absl::Duration deadline = clock_.Elapsed() + kSpoolTimeout;
+void JobSession::DeliverSpooled(absl::Duration deadline) {
+  deadline = std::min(deadline, clock_.Elapsed() + kSpoolTimeout);
   const ResultSpool::Report report =
       spool_.Deliver([&](const v1::CompleteTrialRequest& request) {
         const absl::Duration left = deadline - clock_.Elapsed();
@@ -378,6 +389,8 @@ absl::StatusOr<JobSession::FinishedJob> JobSession::RunJobWith(
   if (trial != nullptr) {
     launch.should_stop = [trial] { return trial->should_stop(); };
   }
+  // A signal that came while no job ran, and none to stop, is not for this one.
+  signals_.Take();
   signals_.SetHolding(true);
   FinishedJob job;
   absl::StatusOr<JobEvidence> evidence =

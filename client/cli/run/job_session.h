@@ -45,10 +45,12 @@ class JobSession {
   bool ManyTrials() const { return options_.trials != 1; }
   absl::StatusOr<int> RunTrials();
   absl::StatusOr<int> RunOneTrial(TrialHandle trial);
+  // Until `deadline`, a time of clock_.
   absl::StatusOr<TrialHandle> StartTrial(v1::SuggestTrialsRequest::Mode mode,
-                                         absl::Duration timeout);
-  // As above, once the results that are kept have been delivered.
-  absl::StatusOr<TrialHandle> NextTrial(absl::Duration timeout);
+                                         absl::Duration deadline);
+  // As above, once the results that are kept have been delivered. UNAVAILABLE,
+  // too, when the service still waits for one of them.
+  absl::StatusOr<TrialHandle> NextTrial(absl::Duration deadline);
   // The service gave no trial because of `why`: the best known, or baseline.
   absl::StatusOr<int> RunWithoutTrial(const absl::Status& why);
   absl::StatusOr<int> RunBaseline(const absl::Status& why);
@@ -59,7 +61,9 @@ class JobSession {
   absl::StatusOr<FinishedJob> RunJobWith(TemplateValues values,
                                          const TrialHandle* trial);
   void Report(TrialHandle* trial, const Outcome& outcome);
-  void DeliverSpooled();
+  void DeliverSpooled(absl::Duration deadline);
+  // Of all trials: 0 when one of many has succeeded.
+  int ExitCode() const;
   void SayOutcome(const v1::Trial& trial, const Outcome& outcome);
 
   CommandSession session_;
@@ -76,6 +80,8 @@ class JobSession {
   Values context_;
   Values fixed_parameters_;
   OutputPatterns patterns_;
+  // What the first job waits for is over by then.
+  absl::Duration first_deadline_;
   bool failed_to_start_ = false;
   int succeeded_ = 0;
   int last_exit_code_ = 0;

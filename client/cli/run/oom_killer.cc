@@ -62,12 +62,16 @@ OomKillCounts OomKillCounts::Read(const std::string& root) {
   return counts;
 }
 
-bool OomKillCounts::HasGrownSince(const OomKillCounts& before) const {
+bool OomKillCounts::GroupHasGrownSince(const OomKillCounts& before) const {
   for (const auto& [file, count] : group_) {
     const auto earlier = before.group_.find(file);
     if (earlier != before.group_.end() && count > earlier->second) return true;
   }
-  return machine_ > before.machine_;
+  return false;
+}
+
+bool OomKillCounts::HasGrownSince(const OomKillCounts& before) const {
+  return GroupHasGrownSince(before) || machine_ > before.machine_;
 }
 
 }  // namespace cubicml

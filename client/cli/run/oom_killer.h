@@ -22,6 +22,8 @@ class OomKillCounts {
   // Has a counter grown since `before`? The machine's counts, too: a job in a
   // child group, or on a machine that is out of memory as a whole.
   bool HasGrownSince(const OomKillCounts& before) const;
+  // Only those of the group, where hardly anybody but the job can be meant.
+  bool GroupHasGrownSince(const OomKillCounts& before) const;
 
  private:
   std::map<std::string, int64_t> group_;

@@ -51,17 +51,19 @@ std::vector<std::string> MissingObjectives(const v1::Study& study,
   return missing;
 }
 
-// Did a stop signal that was not ours end the job? A shell tells it as an exit
-// code.
-bool EndedByStopSignal(const JobEnd& end) {
-  const int signal = end.by_signal ? end.code : end.code - 128;
-  return SignalRelay::IsStop(signal);
+// Did a stop signal that was not ours end the job, or one that we only sent on,
+// such as a batch system's warning? A shell tells it as an exit code.
+bool EndedFromOutside(const JobEnd& end) {
+  return end.by_sent_signal || SignalRelay::IsStop(end.ExitCode() - 128);
 }
 
 bool RanOutOfMemory(const JobEvidence& evidence) {
   const JobEnd& end = evidence.end;
-  const bool killed = end.ExitCode() == 128 + SIGKILL;
+  // A launcher of many processes ends by itself when one of them was killed.
+  const bool killed = end.ExitCode() == 128 + SIGKILL ||
+                      !evidence.output.killed_process.empty();
   return !evidence.output.out_of_memory.empty() ||
+         evidence.group_killed_for_memory ||
          (killed && evidence.kernel_killed_for_memory) ||
          evidence.out_of_memory_exit_codes.count(end.ExitCode()) > 0;
 }
@@ -74,10 +76,11 @@ Outcome JudgeFailure(const JobEvidence& evidence, Outcome outcome) {
     outcome.reason = v1::Trial::OUT_OF_MEMORY;
     if (!evidence.output.out_of_memory.empty()) {
       absl::StrAppend(&outcome.detail, ": ", evidence.output.out_of_memory);
-    } else if (evidence.kernel_killed_for_memory) {
+    } else if (evidence.group_killed_for_memory ||
+               evidence.kernel_killed_for_memory) {
       absl::StrAppend(&outcome.detail, ": the kernel's out-of-memory killer");
     }
-  } else if (EndedByStopSignal(end)) {
+  } else if (EndedFromOutside(end)) {
     outcome.state = v1::Trial::ABANDONED;
     outcome.reason = v1::Trial::INTERRUPTED;
   } else {
@@ -109,6 +112,12 @@ Outcome JudgeJob(const v1::Study& study, const JobEvidence& evidence,
   const JobEnd& end = evidence.end;
   Outcome outcome;
   outcome.metrics = CollectMetrics(study, evidence, aggregate);
+  const std::vector<std::string> missing = MissingObjectives(study, outcome);
+  // The service wants what was measured so far, and refuses it by itself when
+  // the trial is over.
+  if (end.told_to_stop && end.interrupted_by == 0 && missing.empty()) {
+    return outcome;
+  }
   if (end.interrupted_by != 0 || end.told_to_stop) {
     outcome.state = v1::Trial::ABANDONED;
     outcome.reason = v1::Trial::INTERRUPTED;
@@ -126,7 +135,6 @@ Outcome JudgeJob(const v1::Study& study, const JobEvidence& evidence,
     return outcome;
   }
   if (end.ExitCode() != 0) return JudgeFailure(evidence, std::move(outcome));
-  const std::vector<std::string> missing = MissingObjectives(study, outcome);
   if (!missing.empty()) {
     outcome.state = v1::Trial::INFEASIBLE;
     outcome.reason = v1::Trial::NO_MEASUREMENT;

@@ -23,8 +23,9 @@ struct JobEvidence {
   Observations output;
   // Of the metrics file; they count before those of the output.
   std::map<std::string, MetricSeries> file_metrics;
-  std::string metrics_file_error;  // why it could not be read
-  bool kernel_killed_for_memory = false;
+  std::string metrics_file_error;         // why it could not be read
+  bool kernel_killed_for_memory = false;  // somebody on the machine
+  bool group_killed_for_memory = false;   // somebody in the control group
   std::set<int> out_of_memory_exit_codes;
 };
 
@@ -35,10 +36,12 @@ struct Outcome {
   std::map<std::string, double> metrics;
 };
 
-// In this order: interrupted or told to stop -> ABANDONED; timed out ->
+// In this order: interrupted -> ABANDONED; told to stop by the service ->
+// SUCCEEDED when every objective is there, else ABANDONED; timed out ->
 // TIMEOUT; ended badly -> OUT_OF_MEMORY with evidence of that, ABANDONED after
-// a signal to stop from somebody else, else CRASH; ended well -> SUCCEEDED with
-// the declared metrics, or NO_MEASUREMENT when an objective is missing.
+// a signal to stop from somebody else or one that was sent on, else CRASH;
+// ended well -> SUCCEEDED with the declared metrics, or NO_MEASUREMENT when an
+// objective is missing.
 Outcome JudgeJob(const v1::Study& study, const JobEvidence& evidence,
                  Aggregate aggregate);
 

@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -27,16 +28,37 @@ constexpr char kOutOfMemory[] =
     R"re([Oo]ut of memory: Kill(?:ed)? process|oom-kill|OOM Killed|)re"
     R"re([Cc]annot allocate memory)re";
 
+// What torchrun prints of a worker that died of SIGKILL.
+constexpr char kKilledProcess[] =
+    R"re(exitcode *: -9(?:$|[^0-9])|Signal 9 \(SIGKILL\))re";
+
 constexpr char kNumberExpression[] =
     R"re(([-+]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|nan|NaN|inf|Infinity)))re";
 
 constexpr size_t kMaxDetail = 300;
 
 std::string GenericExpression(const std::string& metric) {
-  // The name is not a part of another one, a number does not go on.
+  // The name is not a part of another one.
   return absl::StrCat(R"re((?:^|[^A-Za-z0-9_.]))re", RE2::QuoteMeta(metric),
-                      R"re(["']?\s*[=:]\s*["']?)re", kNumberExpression,
-                      R"re((?:$|[^0-9A-Za-z_]))re");
+                      R"re(["']?\s*[=:]\s*["']?)re", kNumberExpression);
+}
+
+bool IsDigit(char c) {
+  return absl::ascii_isdigit(static_cast<unsigned char>(c));
+}
+
+// Is a number before `rest` a whole one? Not "12" of "12k", "12.3.4" or
+// "12,345".
+bool EndsNumber(absl::string_view rest) {
+  if (absl::StartsWith(rest, ".")) rest.remove_prefix(1);  // of a sentence
+  if (rest.empty()) return true;
+  if (rest[0] == ',') {
+    const absl::string_view group = rest.substr(1, 3);
+    return group.size() < 3 ||
+           !std::all_of(group.begin(), group.end(), IsDigit);
+  }
+  return !absl::ascii_isalnum(static_cast<unsigned char>(rest[0])) &&
+         rest[0] != '_' && rest[0] != '.';
 }
 
 re2::StringPiece ToPiece(absl::string_view text) {
@@ -49,6 +71,13 @@ std::unique_ptr<RE2> Compile(const std::string& expression) {
   // Output may be of any encoding.
   options.set_encoding(RE2::Options::EncodingLatin1);
   return std::make_unique<RE2>(expression, options);
+}
+
+void NoteFirst(absl::string_view line, const RE2& expression,
+               std::string* first) {
+  if (first->empty() && RE2::PartialMatch(ToPiece(line), expression)) {
+    *first = std::string(line.substr(0, kMaxDetail));
+  }
 }
 
 // The metric that an expression without named groups is about.
@@ -122,9 +151,10 @@ absl::StatusOr<OutputPatterns> OutputPatterns::Create(
   for (const std::string& metric : metrics) {
     if (covered.count(metric) > 0) continue;
     result.patterns_.push_back(
-        {Compile(GenericExpression(metric)), {"", metric}});
+        {Compile(GenericExpression(metric)), {"", metric}, true});
   }
   result.out_of_memory_ = Compile(kOutOfMemory);
+  result.killed_process_ = Compile(kKilledProcess);
   return result;
 }
 
@@ -153,7 +183,7 @@ absl::Status OutputPatterns::AddExpression(
     }
     groups[1] = MetricOf(text, metrics);
   }
-  patterns_.push_back({std::move(expression), std::move(groups)});
+  patterns_.push_back({std::move(expression), std::move(groups), false});
   return absl::OkStatus();
 }
 
@@ -168,7 +198,10 @@ void OutputPatterns::ScanLine(absl::string_view line,
            pattern.expression->Match(text, start, text.size(), RE2::UNANCHORED,
                                      found.data(),
                                      static_cast<int>(found.size()))) {
-      for (size_t i = 1; i < found.size(); ++i) {
+      const size_t end =
+          static_cast<size_t>(found[0].data() - text.data()) + found[0].size();
+      const bool whole = !pattern.generic || EndsNumber(line.substr(end));
+      for (size_t i = 1; whole && i < found.size(); ++i) {
         double value = 0;
         if (pattern.groups[i].empty() || found[i].data() == nullptr ||
             !absl::SimpleAtod(
@@ -178,15 +211,11 @@ void OutputPatterns::ScanLine(absl::string_view line,
         seen->metrics[pattern.groups[i]].Add(value);
       }
       // The last character of a match may be the first of the next one.
-      const size_t end =
-          static_cast<size_t>(found[0].data() - text.data()) + found[0].size();
       start = std::max(start + 1, found[0].size() > 1 ? end - 1 : end);
     }
   }
-  if (seen->out_of_memory.empty() &&
-      RE2::PartialMatch(ToPiece(line), *out_of_memory_)) {
-    seen->out_of_memory = std::string(line.substr(0, kMaxDetail));
-  }
+  NoteFirst(line, *out_of_memory_, &seen->out_of_memory);
+  NoteFirst(line, *killed_process_, &seen->killed_process);
 }
 
 void OutputScanner::Feed(absl::string_view chunk) {

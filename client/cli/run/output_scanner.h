@@ -47,6 +47,8 @@ struct Observations {
   std::map<std::string, MetricSeries> metrics;
   // The first line that says that memory was exhausted, shortened.
   std::string out_of_memory;
+  // The first line that says that a process of the job was killed, shortened.
+  std::string killed_process;
 };
 
 // What to look for. Immutable and thread-safe.
@@ -69,11 +71,13 @@ class OutputPatterns {
   struct Pattern {
     std::unique_ptr<const RE2> expression;
     std::vector<std::string> groups;  // metric of each group, "" for none
+    bool generic = false;  // NAME=NUMBER, with a number that must end there
   };
   absl::Status AddExpression(const std::string& text,
                              const std::vector<std::string>& metrics);
   std::vector<Pattern> patterns_;
   std::unique_ptr<const RE2> out_of_memory_;
+  std::unique_ptr<const RE2> killed_process_;
 };
 
 // Cuts a stream into lines, at \n and \r (progress bars). A line longer than

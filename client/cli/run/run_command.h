@@ -31,8 +31,8 @@ struct RunOptions {
   Aggregate aggregate = Aggregate::kLast;
   absl::Duration timeout = absl::InfiniteDuration();
   absl::Duration grace = absl::Seconds(30);
-  // How long a job waits for a server that is away, before it starts and with
-  // its result.
+  // How long a job waits for the service before it starts, in all, and once
+  // more with its result.
   absl::Duration server_wait = absl::Seconds(10);
   std::set<int> out_of_memory_exit_codes;
   int trials = 1;

@@ -73,10 +73,14 @@ int Main(const std::vector<std::string>& args) {
   try {
     return Train(*options);
   } catch (const std::exception& error) {
-    // LibTorch appends a stack trace to its first line.
+    // LibTorch appends a stack trace to its first line; a thread without room
+    // for its stack only says that resources are unavailable.
     const std::string_view what = error.what();
-    std::cerr << "dlrm_train: " << what.substr(0, what.find('\n')) << '\n';
-    return IsOutOfMemory(error) ? kExitOutOfMemory : kExitFailure;
+    const bool out_of_memory = IsOutOfMemory(error);
+    std::cerr << "dlrm_train: "
+              << (out_of_memory ? "cannot allocate memory: " : "")
+              << what.substr(0, what.find('\n')) << '\n';
+    return out_of_memory ? kExitOutOfMemory : kExitFailure;
   }
 }
 

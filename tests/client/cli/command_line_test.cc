@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
@@ -66,6 +67,7 @@ TEST_F(CommandLineTest, WrongCommandLinesAreUsageErrors) {
       {"--timeout", "soon", "study", "list"},
       {"run", "--study", "example"},
       {"run", "--", "true"},
+      {"study", "list", "--", "true"},
       {"study", "get", "Not A Study"},
       {"complete", "example"},
       {"study", "create", "/no/such/file.yaml"}};
@@ -113,7 +115,11 @@ TEST_F(CommandLineTest, AStudyLivesFromAFileToItsDeletion) {
   EXPECT_EQ(created.code, 0);
   EXPECT_EQ(created.out, "study\nmy-study\n");
   EXPECT_THAT(created.err, HasSubstr("created studies/my-study"));
-  EXPECT_EQ(Run({"study", "create", file}).code, 5);
+  EXPECT_EQ(Run({"study", "create", file}).code, 0);  // the same once more
+  const Result other = Run({"study", "create", "-", "--id", "my-study"},
+                           absl::StrCat(kStudyFile, "labels: {team: ads}\n"));
+  EXPECT_EQ(other.code, 5);
+  EXPECT_THAT(other.err, HasSubstr("exists with another definition"));
   EXPECT_EQ(Run({"study", "create", "-", "--id", "other"}, kStudyFile).code, 0);
 
   const Result get = Run({"study", "get", "my-study"});
@@ -174,6 +180,25 @@ TEST_F(CommandLineTest, ATrialLivesFromItsSuggestionToItsCompletion) {
   EXPECT_EQ(Run({"trials", "get", "example/9"}).code, 3);
 }
 
+TEST_F(CommandLineTest, OptionsMayStandBeforeTheArgument) {
+  CreateExample();
+  const std::vector<std::vector<std::string>> lines = {
+      {"suggest", "--context", "rows=5", "example"},
+      {"suggest", "--fix", "mode=fused", "--label", "a=b", "example"},
+      {"heartbeat", "--metric", "qps=1", "example/1"},
+      {"complete", "--metric", "qps=1", "--metric", "memory=2", "example/1"},
+      {"best", "--context", "rows=5", "example"},
+      {"predict", "--param", "batch=8", "--context", "rows=5", "example"}};
+  for (std::vector<std::string> words : lines) {
+    // Behind the argument, so that it is not the last word.
+    words.insert(words.end(), {"--timeout", "20s"});
+    const Result result = Run(words);
+    EXPECT_EQ(result.code, 0) << ::testing::PrintToString(words) << result.err;
+  }
+  ASSERT_EQ(service_.completions().size(), 1u);
+  EXPECT_EQ(service_.completions()[0].metrics().size(), 2u);
+}
+
 TEST_F(CommandLineTest, MistakesInValuesAreToldBeforeTheServiceIsAsked) {
   CreateExample();
   const Result result = Run({"suggest", "example", "--context", "rowz=5"});
@@ -210,6 +235,16 @@ TEST_F(CommandLineTest, AHistoryGoesOutAndComesBack) {
   }
   ASSERT_EQ(service_.imported().size(), 2u);
   EXPECT_EQ(service_.imported()[0].metrics().at("qps"), 10);
+}
+
+TEST_F(CommandLineTest, ATableOfASpreadsheetIsImported) {
+  CreateExample();
+  const Result result = Run({"trials", "import", "example", "-"},
+                            "\xEF\xBB\xBF"
+                            "batch,qps\r\n8,1\r\n\r\n");
+  EXPECT_EQ(result.code, 0) << result.err;
+  ASSERT_EQ(service_.imported().size(), 1u);
+  EXPECT_EQ(service_.imported()[0].metrics().at("qps"), 1);
 }
 
 TEST_F(CommandLineTest, RefusedTrialsAreToldWithTheirLine) {

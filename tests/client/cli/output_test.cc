@@ -4,6 +4,7 @@
 
 #include "client/cli/json_views.h"
 #include "client/cli/trial_tables.h"
+#include "client/csv.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/client/fake_tuning_service.h"
@@ -13,7 +14,9 @@
 namespace cubicml {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::Field;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
@@ -28,23 +31,29 @@ TEST(OutputTest, NumbersStandToTheRight) {
             "b\n");
 }
 
-TEST(OutputTest, CsvReadsBackAsItWas) {
+auto Row(size_t line, const std::vector<std::string>& cells) {
+  return AllOf(Field(&CsvRow::line, line), Field(&CsvRow::cells, cells));
+}
+
+TEST(CsvTest, WhatIsWrittenReadsBackAsItWas) {
   const std::vector<std::vector<std::string>> rows = {
       {"a", "b,c"}, {"say \"hi\"", "two\nlines"}, {"", "x"}};
   std::string text;
   for (const auto& row : rows) text += FormatCsvRow(row);
-  std::vector<int> lines;
-  EXPECT_THAT(ParseCsv(text, &lines), IsOkAndHolds(rows));
-  EXPECT_THAT(lines, ElementsAre(1, 2, 4));
+  EXPECT_THAT(ParseCsvRows("line ", text),
+              IsOkAndHolds(ElementsAre(Row(1, rows[0]), Row(2, rows[1]),
+                                       Row(4, rows[2]))));
 }
 
-TEST(OutputTest, CsvOfOtherSystemsIsRead) {
-  EXPECT_THAT(ParseCsv("a,b\r\n1,2\r\n\r\n3,4", nullptr),
-              IsOkAndHolds(std::vector<std::vector<std::string>>{
-                  {"a", "b"}, {"1", "2"}, {"3", "4"}}));
+TEST(CsvTest, FilesOfOtherSystemsAreRead) {
+  EXPECT_THAT(ParseCsvRows("line ",
+                           "\xEF\xBB\xBF"
+                           "a,b\r\n1,2\r\n\r\n3,4"),
+              IsOkAndHolds(ElementsAre(Row(1, {"a", "b"}), Row(2, {"1", "2"}),
+                                       Row(3, {""}), Row(4, {"3", "4"}))));
   EXPECT_THAT(
-      ParseCsv("a\n\"b", nullptr),
-      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("line 2")));
+      ParseCsvRows("line ", "a\n\"b"),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("line 2: ")));
 }
 
 TEST(OutputTest, YamlQuotesWhatWouldReadAsSomethingElse) {

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
@@ -24,7 +25,7 @@ class RunCommandTest : public ProgramTest {
   std::vector<std::string> Words(const std::vector<std::string>& options,
                                  const std::string& script) {
     std::vector<std::string> words = {"run", "--study", "example",
-                                      "--server-wait", "300ms"};
+                                      "--server-wait", server_wait_};
     words.insert(words.end(), options.begin(), options.end());
     words.insert(words.end(), {"--", "/bin/sh", "-c", script});
     return words;
@@ -38,6 +39,9 @@ class RunCommandTest : public ProgramTest {
     return service_.completions().empty() ? v1::CompleteTrialRequest()
                                           : service_.completions()[0];
   }
+
+  // Short where the server is away.
+  std::string server_wait_ = "10s";
 };
 
 TEST_F(RunCommandTest, AJobIsGivenItsConfigurationAndMeasured) {
@@ -146,6 +150,36 @@ TEST_F(RunCommandTest, BeingToldToStopAbandonsTheTrial) {
   EXPECT_THAT(service_.completions(), SizeIs(2));
 }
 
+TEST_F(RunCommandTest, ASignalDuringTheReportIsTheLastOfManyTrials) {
+  service_.Block("CompleteTrial");
+  const auto program = Start(Words({"--trials=3"}, "echo qps=1"));
+  service_.AwaitCalls("CompleteTrial", 1);
+  program->Signal(SIGTERM);
+  service_.Unblock();
+  EXPECT_EQ(program->Wait(), 128 + SIGTERM);
+  EXPECT_EQ(program->out(), "qps=1\n");
+  EXPECT_EQ(service_.calls("SuggestTrials"), 1);
+}
+
+TEST_F(RunCommandTest, ASignalBeforeTheJobIsNotSentOnToIt) {
+  service_.Block("SuggestTrials");
+  const auto program = Start(Words({}, "sleep 0.3; echo qps=1"));
+  service_.AwaitCalls("SuggestTrials", 1);
+  program->Signal(SIGUSR1);
+  service_.Unblock();
+  EXPECT_EQ(program->Wait(), 0);
+  EXPECT_EQ(OnlyCompletion().state(), v1::Trial::SUCCEEDED);
+}
+
+TEST_F(RunCommandTest, AWarningThatEndsTheJobIsNoCrash) {
+  const auto program = Start(Words({}, "echo ready; exec sleep 100"));
+  program->AwaitOut("ready");
+  program->Signal(SIGUSR1);
+  EXPECT_EQ(program->Wait(), 128 + SIGUSR1);
+  EXPECT_EQ(OnlyCompletion().state(), v1::Trial::ABANDONED);
+  EXPECT_EQ(OnlyCompletion().reason(), v1::Trial::INTERRUPTED);
+}
+
 TEST_F(RunCommandTest, AJobThatCleansUpDecidesItsExitCode) {
   const auto program = Start(Words(
       {},
@@ -164,6 +198,14 @@ TEST_F(RunCommandTest, TheServiceMayStopTheJob) {
   EXPECT_EQ(RunScript("exec sleep 100").code, 128 + SIGTERM);
   EXPECT_EQ(OnlyCompletion().state(), v1::Trial::ABANDONED);
   EXPECT_GE(service_.calls("Heartbeat"), 1);
+}
+
+TEST_F(RunCommandTest, WhatAStoppedJobMeasuredIsReported) {
+  service_.SetLease(absl::Milliseconds(100));
+  service_.RequestStop();
+  EXPECT_EQ(RunScript("echo qps=5; exec sleep 100").code, 128 + SIGTERM);
+  EXPECT_EQ(OnlyCompletion().state(), v1::Trial::SUCCEEDED);
+  EXPECT_EQ(OnlyCompletion().metrics().at("qps"), 5);
 }
 
 TEST_F(RunCommandTest, AProgramThatIsNotThereAbandonsTheTrial) {
@@ -187,6 +229,7 @@ TEST_F(RunCommandTest, MistakesAreToldBeforeAConfigurationIsAskedFor) {
 TEST_F(RunCommandTest, WithoutAServerTheJobRunsOnTheRememberedBaseline) {
   RunScript("echo qps=1");
   StopServer();
+  server_wait_ = "300ms";
   const Result result =
       RunScript("echo {batch} $CUBICML_PARAM_MODE [$CUBICML_TRIAL]; exit 4");
   EXPECT_EQ(result.code, 4);
@@ -196,6 +239,7 @@ TEST_F(RunCommandTest, WithoutAServerTheJobRunsOnTheRememberedBaseline) {
 
 TEST_F(RunCommandTest, WithoutAServerTheCommandLineMayGiveTheBaseline) {
   StopServer();
+  server_wait_ = "300ms";
   const Result given = RunScript("echo {batch}", {"--baseline", "batch=7"});
   EXPECT_EQ(given.code, 0);
   EXPECT_EQ(given.out, "7\n");
@@ -221,6 +265,7 @@ TEST_F(RunCommandTest, AnExhaustedStudyStillRunsTheJob) {
 }
 
 TEST_F(RunCommandTest, AResultThatCannotBeDeliveredIsDeliveredLater) {
+  server_wait_ = "2s";
   const auto program = Start(Words({}, "echo ready; cat; echo qps=33"));
   program->AwaitOut("ready");
   StopServer();
@@ -247,6 +292,36 @@ TEST_F(RunCommandTest, ATrialWhoseResultIsKeptIsNotRunAgain) {
   EXPECT_EQ(result.out, "batch=64\nqps=33\nbatch=2\nqps=33\n");
   EXPECT_THAT(result.err, HasSubstr("delivered 1 results of earlier jobs"));
   EXPECT_THAT(service_.completions(), SizeIs(2));
+}
+
+TEST_F(RunCommandTest, ATrialWhoseResultStaysKeptIsNotRunAgainEither) {
+  service_.FailNext(
+      "CompleteTrial",
+      std::vector<grpc::Status>(3, grpc::Status(grpc::INTERNAL, "broken")));
+  const Result result = RunScript("echo batch={batch} qps=33", {"--trials=2"});
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(result.out, "batch=64 qps=33\n");
+  EXPECT_THAT(result.err, HasSubstr("no further trial: the result of"));
+}
+
+TEST_F(RunCommandTest, TroubleBetweenJobsDoesNotUndoTheirSuccess) {
+  service_.FailNext("SuggestTrials",
+                    {grpc::Status::OK, grpc::Status(grpc::INTERNAL, "broken")});
+  const Result result = RunScript("echo qps=1", {"--trials=2"});
+  EXPECT_EQ(result.code, 0);
+  EXPECT_THAT(result.err, HasSubstr("no further trial: "));
+}
+
+TEST_F(RunCommandTest, TheWaitForTheServiceHasOneDeadline) {
+  server_wait_ = "1s";
+  service_.Block("SuggestTrials");
+  const SystemClock clock;
+  const absl::Duration before = clock.Elapsed();
+  const Result result = RunScript("echo {batch}");
+  EXPECT_LT(clock.Elapsed() - before, absl::Seconds(20));
+  service_.Unblock();
+  EXPECT_EQ(result.out, "64\n");
+  EXPECT_THAT(result.err, HasSubstr("on the baseline"));
 }
 
 TEST_F(RunCommandTest, TheModeIsAskedFor) {
@@ -290,6 +365,35 @@ TEST_F(RunCommandTest, AJobsChildrenDoNotOutliveIt) {
   EXPECT_EQ(result.code, 0);
   const size_t start = result.out.find("pid ") + 4;
   EXPECT_NE(kill(std::stoi(result.out.substr(start)), 0), 0);
+}
+
+TEST_F(RunCommandTest, AnUnusableFolderForFilesDoesNotCostTheJob) {
+  environment_["TMPDIR"] = dir_.PathOf("missing");
+  const Result result = RunScript("cat {params_file}; echo qps=1");
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("\"batch\": 64"));
+}
+
+TEST_F(RunCommandTest, OnlyAJobThatNamesAFileNeedsOne) {
+  // No file may hold a byte, wherever it is, as on a disk that is full.
+  const auto run = [&](const std::string& script) {
+    std::vector<std::string> words = Words({}, script);
+    words.insert(
+        words.begin(),
+        {"/bin/sh", "-c", "trap '' XFSZ; ulimit -f 0; exec \"$0\" \"$@\"",
+         CUBICML_PROGRAM});
+    RunningProgram program(words, environment_);
+    const int code = program.Wait();
+    return Result{code, program.out(), program.err()};
+  };
+  const Result without = run("echo [$CUBICML_PARAMS_FILE] {batch} qps=1");
+  EXPECT_EQ(without.code, 0) << without.err;
+  EXPECT_EQ(without.out, "[] 64 qps=1\n");
+  const Result with = run("cat {params_file}");
+  EXPECT_EQ(with.code, 1) << with.err;
+  ASSERT_THAT(service_.completions(), SizeIs(2));
+  EXPECT_EQ(service_.completions()[0].state(), v1::Trial::SUCCEEDED);
+  EXPECT_EQ(service_.completions()[1].state(), v1::Trial::ABANDONED);
 }
 
 TEST_F(RunCommandTest, TemporaryFilesAreRemoved) {

@@ -287,6 +287,8 @@ TEST(DlrmTrainTest, MemoryLimitStopsABigConfigurationAndNotASmallOne) {
   EXPECT_EQ(broken.exit_code, kExitOutOfMemory);
   EXPECT_EQ(broken.out, "");
   EXPECT_THAT(broken.err, HasSubstr("can't allocate memory"));
+  // What `cubicml run` looks for.
+  EXPECT_THAT(broken.err, HasSubstr("cannot allocate memory: "));
 }
 
 TEST(DlrmTrainTest, BadFlagExitsWithTwo) {

@@ -6,6 +6,8 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "absl/strings/str_cat.h"
@@ -18,6 +20,7 @@
 namespace cubicml {
 namespace {
 
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
 class JobTest : public ::testing::Test {
@@ -124,10 +127,77 @@ TEST_F(JobTest, WhatTheJobLeavesBehindIsEnded) {
   EXPECT_THAT(out(), HasSubstr("\n"));
 }
 
+TEST_F(JobTest, AnOrphanThatIsLeftToUsIsReaped) {
+  // As in a container, where this process may be the first one.
+  ASSERT_EQ(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+  spec_.grace = absl::Minutes(5);
+  const absl::Duration before = clock_.Elapsed();
+  EXPECT_EQ(RunShell("(sleep 0.3; echo last) & exit 0").ExitCode(), 0);
+  EXPECT_EQ(out(), "last\n");
+  EXPECT_LT(clock_.Elapsed() - before, absl::Minutes(1));
+  prctl(PR_SET_CHILD_SUBREAPER, 0);
+}
+
+// Starts a process that has a zombie in the process group `group`.
+pid_t HoldZombieIn(pid_t group) {
+  int ready[2];
+  EXPECT_EQ(pipe(ready), 0);
+  const pid_t holder = fork();
+  if (holder == 0) {
+    const pid_t zombie = fork();
+    if (zombie == 0) _exit(setpgid(0, group));
+    siginfo_t ended;
+    waitid(P_PID, static_cast<id_t>(zombie), &ended, WEXITED | WNOWAIT);
+    const ssize_t written = write(ready[1], "x", 1);
+    (void)written;
+    while (true) pause();
+  }
+  char byte;
+  EXPECT_EQ(read(ready[0], &byte, 1), 1);
+  close(ready[0]);
+  close(ready[1]);
+  return holder;
+}
+
+TEST_F(JobTest, AZombieThatNobodyReapsIsNotWaitedForForEver) {
+  spec_.grace = absl::Milliseconds(200);
+  pid_t holder = -1;
+  spec_.on_output = [&](bool, absl::string_view chunk) {
+    holder = HoldZombieIn(std::stoi(std::string(chunk)));
+    WriteFileOrDie(dir_.PathOf("go"), "");
+  };
+  const absl::Duration before = clock_.Elapsed();
+  EXPECT_EQ(RunShell(absl::StrCat("echo $$; until test -e ", dir_.PathOf("go"),
+                                  "; do sleep 0.05; done; exit 4"))
+                .ExitCode(),
+            4);
+  EXPECT_LT(clock_.Elapsed() - before, absl::Seconds(60));
+  kill(holder, SIGKILL);
+  waitpid(holder, nullptr, 0);
+}
+
 TEST_F(JobTest, AProcessThatLeftTheGroupIsNotWaitedFor) {
   const absl::Duration before = clock_.Elapsed();
   EXPECT_EQ(RunShell("setsid sleep 20 & exit 4").ExitCode(), 4);
   EXPECT_LT(clock_.Elapsed() - before, absl::Seconds(15));
+}
+
+TEST_F(JobTest, LastWordsAreHeardThoughNobodyReadsThem) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  ASSERT_GT(fcntl(ends[1], F_SETPIPE_SZ, 4096), 0);
+  std::string seen;
+  spec_.on_output = [&](bool, absl::string_view chunk) {
+    absl::StrAppend(&seen, chunk);
+  };
+  // Less than the job's own pipe holds, so that the job ends.
+  spec_.command = {"/bin/sh", "-c", "seq 1 10000; echo last"};
+  spec_.environment = OwnEnvironment();
+  spec_.out = ends[1];
+  EXPECT_THAT(RunJob(spec_, &signals_, &clock_), IsOk());
+  EXPECT_THAT(seen, EndsWith("10000\nlast\n"));
+  close(ends[0]);
+  close(ends[1]);
 }
 
 TEST_F(JobTest, LastWordsOfChildrenAreHeard) {

@@ -89,6 +89,25 @@ TEST(OutcomeTest, AKillIsOutOfMemoryOnlyWhenTheKernelDidIt) {
   }
 }
 
+TEST(OutcomeTest, ALauncherThatTellsOfAKillCountsAsKilled) {
+  JobEvidence evidence = Evidence(false, 1);
+  evidence.kernel_killed_for_memory = true;
+  EXPECT_EQ(Judge(evidence).reason, v1::Trial::CRASH);
+  evidence.output.killed_process = "exitcode: -9";
+  EXPECT_EQ(Judge(evidence).reason, v1::Trial::OUT_OF_MEMORY);
+  evidence.kernel_killed_for_memory = false;
+  EXPECT_EQ(Judge(evidence).reason, v1::Trial::CRASH);
+}
+
+TEST(OutcomeTest, AKillInTheJobsGroupCountsWhateverTheExitCode) {
+  JobEvidence evidence = Evidence(false, 1);
+  evidence.group_killed_for_memory = true;
+  EXPECT_EQ(Judge(evidence).reason, v1::Trial::OUT_OF_MEMORY);
+  EXPECT_THAT(Judge(evidence).detail, HasSubstr("out-of-memory killer"));
+  evidence.end.code = 0;
+  EXPECT_EQ(Judge(evidence).state, v1::Trial::SUCCEEDED);
+}
+
 TEST(OutcomeTest, AnExitCodeMayMeanOutOfMemory) {
   JobEvidence evidence = Evidence(false, 12);
   evidence.out_of_memory_exit_codes = {12};
@@ -100,6 +119,7 @@ TEST(OutcomeTest, WhoIsToldToStopSaysNothingAboutTheConfiguration) {
   interrupted.end.interrupted_by = SIGTERM;
   JobEvidence told = Evidence(false, 0);
   told.end.told_to_stop = true;
+  told.output.metrics.clear();
   // By somebody else, who did not tell us; a shell says 128 + 15.
   const JobEvidence other = Evidence(true, SIGTERM);
   const JobEvidence shell = Evidence(false, 128 + SIGTERM);
@@ -107,6 +127,15 @@ TEST(OutcomeTest, WhoIsToldToStopSaysNothingAboutTheConfiguration) {
     EXPECT_EQ(Judge(evidence).state, v1::Trial::ABANDONED);
     EXPECT_EQ(Judge(evidence).reason, v1::Trial::INTERRUPTED);
   }
+}
+
+TEST(OutcomeTest, WhatWasMeasuredBeforeTheServiceStoppedTheJobCounts) {
+  JobEvidence told = Evidence(true, SIGTERM);
+  told.end.told_to_stop = true;
+  EXPECT_EQ(Judge(told).state, v1::Trial::SUCCEEDED);
+  EXPECT_EQ(Judge(told).metrics.at("qps"), 100);
+  told.end.interrupted_by = SIGTERM;
+  EXPECT_EQ(Judge(told).state, v1::Trial::ABANDONED);
 }
 
 TEST(OutcomeTest, ATimeoutIsToldAsOne) {
@@ -142,9 +171,12 @@ class OomKillCountsTest : public ::testing::Test {
   bool HasGrownBy(const std::string& path, const std::string& text) {
     const OomKillCounts before = OomKillCounts::Read(dir_.path());
     Write(path, text);
-    return OomKillCounts::Read(dir_.path()).HasGrownSince(before);
+    const OomKillCounts after = OomKillCounts::Read(dir_.path());
+    group_has_grown_ = after.GroupHasGrownSince(before);
+    return after.HasGrownSince(before);
   }
   TempDir dir_;
+  bool group_has_grown_ = false;
 };
 
 TEST_F(OomKillCountsTest, WithoutCountersNothingIsKnown) {
@@ -158,6 +190,7 @@ TEST_F(OomKillCountsTest, TheGroupOfVersion2IsWatched) {
       HasGrownBy("/sys/fs/cgroup/job/memory.events", "oom 9\noom_kill 4\n"));
   EXPECT_TRUE(
       HasGrownBy("/sys/fs/cgroup/job/memory.events", "oom 9\noom_kill 5\n"));
+  EXPECT_TRUE(group_has_grown_);
 }
 
 TEST_F(OomKillCountsTest, TheGroupOfVersion1IsWatched) {
@@ -171,6 +204,7 @@ TEST_F(OomKillCountsTest, TheGroupOfVersion1IsWatched) {
 TEST_F(OomKillCountsTest, TheMachineIsWatched) {
   Write("/proc/vmstat", "nr_free_pages 5\noom_kill 7\n");
   EXPECT_TRUE(HasGrownBy("/proc/vmstat", "nr_free_pages 5\noom_kill 8\n"));
+  EXPECT_FALSE(group_has_grown_);
 }
 
 }  // namespace

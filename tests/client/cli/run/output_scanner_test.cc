@@ -51,6 +51,21 @@ TEST(OutputScannerTest, OtherWordsAreNotTheMetric) {
   }
 }
 
+TEST(OutputScannerTest, APartOfANumberIsNone) {
+  for (const char* text :
+       {"qps=12.3k", "qps: 1.5M", "qps=1.5e3s", "qps: 12,345.6", "qps=1,234",
+        "qps=1.2.3", "qps=0x1f", "qps=1e", "qps=nano", "qps=5_000"}) {
+    EXPECT_EQ(LastQps(text), std::nullopt) << text;
+  }
+  EXPECT_THAT(LastQps("qps=123 samples/s"), Optional(123.0));
+  EXPECT_THAT(LastQps("qps=123.4,loss=0.5"), Optional(123.4));
+  EXPECT_THAT(LastQps("qps=123.4, 100 steps"), Optional(123.4));
+  EXPECT_THAT(LastQps("qps: 12."), Optional(12.0));
+  EXPECT_THAT(LastQps("The end: qps: 12.5."), Optional(12.5));
+  EXPECT_THAT(LastQps(R"({"qps": "12", "n": 100})"), Optional(12.0));
+  EXPECT_THAT(LastQps("qps=12.3k qps=7"), Optional(7.0));
+}
+
 TEST(OutputScannerTest, ChunksMayEndAnywhere) {
   const std::string text = "start\nqps=1\nnoise\rqps=23.5\r\nmemory=4 qps=67";
   for (size_t piece = 1; piece <= text.size(); ++piece) {
@@ -120,8 +135,22 @@ TEST(OutputScannerTest, KnownMessagesOfExhaustedMemoryAreSeen) {
         "Out of memory: Killed process 123 (python)",
         "slurmstepd: error: Detected 1 oom-kill event(s)",
         "RESOURCE_EXHAUSTED: Out of memory while trying to allocate",
-        "mmap: Cannot allocate memory"}) {
+        "mmap: Cannot allocate memory",
+        "dlrm_train: cannot allocate memory: Resource temporarily "
+        "unavailable"}) {
     EXPECT_EQ(Scan(std::string(line) + "\n", 7, {}).out_of_memory, line);
+  }
+}
+
+TEST(OutputScannerTest, ALaunchersWordOfAKilledProcessIsSeen) {
+  for (const char* line :
+       {"E torch/distributed/elastic: failed (exitcode: -9) local_rank: 0",
+        "  exitcode  : -9 (pid: 4711)",
+        "  traceback : Signal 9 (SIGKILL) received by PID 4711"}) {
+    EXPECT_EQ(Scan(line, 7, {}).killed_process, line);
+  }
+  for (const char* line : {"exitcode: -90", "exitcode: 1", "Signal 15"}) {
+    EXPECT_EQ(Scan(line, 7, {}).killed_process, "") << line;
   }
 }
 
