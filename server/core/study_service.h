@@ -106,6 +106,9 @@ class StudyService {
   int TrainPendingStudies(std::stop_token stop);
   // Ends the trials whose lease has lapsed. Returns how many.
   absl::StatusOr<int> ExpireLeases();
+  // Forgets the answers to calls of more than a day ago; looks at most once an
+  // hour, however often it is called. Returns how many were forgotten.
+  absl::StatusOr<int64_t> ForgetOldRequests();
   // Returns when a study may need training, after `timeout`, or when a stop is
   // requested.
   void WaitForWork(absl::Duration timeout, std::stop_token stop);

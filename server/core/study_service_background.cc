@@ -20,6 +20,9 @@ namespace cubicml {
 namespace {
 
 constexpr int kStudyPage = 1000;
+// What tuning_service.proto promises, and how often we look.
+constexpr absl::Duration kRequestMemory = absl::Hours(24);
+constexpr absl::Duration kForgettingInterval = absl::Hours(1);
 
 }  // namespace
 
@@ -142,6 +145,19 @@ absl::StatusOr<int> StudyService::ExpireLeases() {
     expired += state_->ExpireStudyLeases(study->get());
   }
   return expired;
+}
+
+absl::StatusOr<int64_t> StudyService::ForgetOldRequests() {
+  const Clock& clock = *state_->options.clock;
+  {
+    MutexLock lock(&state_->mu);
+    const absl::Duration now = clock.Elapsed();
+    if (now < state_->next_forgetting.value_or(now)) return 0;
+    // Also after an error: a store that refuses writes is not asked each
+    // second.
+    state_->next_forgetting = now + kForgettingInterval;
+  }
+  return state_->store().DeleteRequestsBefore(clock.Now() - kRequestMemory);
 }
 
 void StudyService::WaitForWork(absl::Duration timeout, std::stop_token stop) {

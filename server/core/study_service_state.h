@@ -8,6 +8,7 @@
 #define CUBICML_SERVER_CORE_STUDY_SERVICE_STATE_H_
 
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -77,6 +78,8 @@ struct StudyService::State {
   Mutex mu;
   CondVar work;
   bool work_pending ABSL_GUARDED_BY(mu) = false;
+  // When old requests are looked for, on Clock::Elapsed; unset: at once.
+  std::optional<absl::Duration> next_forgetting ABSL_GUARDED_BY(mu);
 };
 
 }  // namespace cubicml

@@ -21,6 +21,7 @@
 #include "tests/support/fake_study_store.h"
 #include "tests/support/proto_matchers.h"
 #include "tests/support/status_matchers.h"
+#include "tests/support/wait_until.h"
 
 namespace cubicml {
 namespace {
@@ -177,6 +178,35 @@ TEST_F(BackgroundTest, ACorruptModelIsTrainedAnewUnderAnotherVersion) {
   EXPECT_EQ(
       fixture_.service().GetStudy(get)->progress().surrogate().model_version(),
       6);
+}
+
+TEST_F(BackgroundTest, AnswersToRequestsAreForgottenAfterADay) {
+  v1::CreateStudyRequest request;
+  request.set_study_id("a");
+  *request.mutable_study() = PlainStudy();
+  request.set_request_id("once");
+  ASSERT_THAT(fixture_.service().CreateStudy(request), IsOk());
+  EXPECT_THAT(fixture_.service().ForgetOldRequests(), IsOkAndHolds(0));
+  clock_.Advance(absl::Hours(24));
+  EXPECT_THAT(fixture_.service().ForgetOldRequests(), IsOkAndHolds(0));
+  // Now it is old, but it is not yet time to look.
+  clock_.Advance(absl::Minutes(59));
+  EXPECT_THAT(fixture_.service().ForgetOldRequests(), IsOkAndHolds(0));
+  clock_.Advance(absl::Minutes(1));
+  EXPECT_THAT(fixture_.service().ForgetOldRequests(), IsOkAndHolds(1));
+}
+
+TEST_F(BackgroundTest, TheLoopForgetsRequestsWithoutBeingAsked) {
+  const RequestKey key{"old", "CreateStudy", 1};
+  v1::Study study = PlainStudy();
+  study.set_name("studies/a");
+  ASSERT_THAT(store_.CreateStudy(study, key), IsOk());
+  clock_.Advance(absl::Hours(25));
+  TrainingLoop loop(&fixture_.service(), {.interval = absl::Milliseconds(1)});
+  // Once it is forgotten, the id may be another call's.
+  EXPECT_TRUE(WaitUntil(absl::Seconds(30), [&] {
+    return store_.FindCreatedTrials({"old", "SuggestTrials", 2}).ok();
+  }));
 }
 
 TEST_F(BackgroundTest, ManyClientsNeverGetTheSameConfiguration) {
