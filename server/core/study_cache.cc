@@ -50,18 +50,20 @@ StudyCache::Handle StudyCache::AcquireExclusive(const std::string& name) {
   return Handle(this, name, entry.study, /*exclusive=*/true);
 }
 
-void StudyCache::Release(const std::string& name, bool exclusive) {
+void StudyCache::Release(const std::string& name, bool exclusive, bool drop) {
   MutexLock lock(&mu_);
   const auto it = entries_.find(name);
-  --it->second.users;
-  if (exclusive) {
-    if (it->second.study != nullptr) it->second.study->Retire();
-    entries_.erase(it);
-    changed_.NotifyAll();
+  Entry& entry = it->second;
+  --entry.users;
+  if (!exclusive) {
+    // Only who changes a study waits for its users.
+    if (entry.closed && entry.users == 0) changed_.NotifyAll();
     return;
   }
-  // Only who changes a study waits for its users.
-  if (it->second.closed && it->second.users == 0) changed_.NotifyAll();
+  entry.closed = false;
+  if (drop && entry.study != nullptr) entry.study->Retire();
+  if (drop || entry.study == nullptr) entries_.erase(it);
+  changed_.NotifyAll();
 }
 
 void StudyCache::EvictLocked() {

@@ -35,23 +35,29 @@ class StudyCache {
           study_(std::move(study)),
           exclusive_(exclusive) {}
     ~Handle() {
-      if (cache_ != nullptr) cache_->Release(name_, exclusive_);
+      if (cache_ != nullptr) cache_->Release(name_, exclusive_, drop_);
     }
     Handle(Handle&& other) noexcept
         : cache_(std::exchange(other.cache_, nullptr)),
           name_(std::move(other.name_)),
           study_(std::move(other.study_)),
-          exclusive_(other.exclusive_) {}
+          exclusive_(other.exclusive_),
+          drop_(other.drop_) {}
     Handle& operator=(Handle&&) = delete;
 
     StudyState* operator->() const { return study_.get(); }
     StudyState* get() const { return study_.get(); }
+
+    // The store has another study now: what is in memory is retired, and loaded
+    // anew when it is next used. REQUIRES: the handle is exclusive.
+    void Drop() { drop_ = true; }
 
    private:
     StudyCache* cache_;
     std::string name_;
     std::shared_ptr<StudyState> study_;
     bool exclusive_;
+    bool drop_ = false;
   };
 
   StudyCache(StudyLoaderOptions options, size_t max_studies);
@@ -59,8 +65,8 @@ class StudyCache {
   // Loads the study when it is not in memory. NOT_FOUND, and the loader's.
   absl::StatusOr<Handle> Acquire(const std::string& name);
   // Waits until nobody uses the study and keeps others out while the handle
-  // lives; then the study is dropped, to be loaded anew. Loads nothing: the
-  // handle is empty when the study was not in memory, or does not exist.
+  // lives. Loads nothing: the handle is empty when the study was not in memory,
+  // or does not exist.
   Handle AcquireExclusive(const std::string& name);
 
   // The id of a study, without loading it. NOT_FOUND.
@@ -78,7 +84,7 @@ class StudyCache {
     uint64_t last_used = 0;
   };
 
-  void Release(const std::string& name, bool exclusive);
+  void Release(const std::string& name, bool exclusive, bool drop);
   void EvictLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const StudyLoaderOptions options_;

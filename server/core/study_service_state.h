@@ -45,6 +45,8 @@ struct StudyService::State {
   void WakeTrainer();
   // As it is now, with its progress.
   static v1::Study FormatStudy(const StudyState& study);
+  // As the store answered, with its progress now.
+  v1::Study FormatStored(StoredStudy stored);
 
   // ---- Suggestions (study_service_suggest.cc) ----
 

@@ -68,6 +68,11 @@ void FakeStudyStore::SetWriteError(absl::Status error) {
   write_error_ = std::move(error);
 }
 
+int64_t FakeStudyStore::scans() const {
+  MutexLock lock(&mu_);
+  return scans_;
+}
+
 int64_t FakeStudyStore::NowMicros() {
   if (clock_ != nullptr) return absl::ToUnixMicros(clock_->Now());
   return ++ticks_ * 1'000'000;
@@ -309,6 +314,7 @@ absl::Status FakeStudyStore::ScanTrials(
   std::vector<v1::Trial> trials;  // so that `visit` may call this store
   {
     MutexLock lock(&mu_);
+    ++scans_;
     const StudyRecord* record = FindStudy(study);
     if (record == nullptr) return absl::OkStatus();
     for (auto it = record->trials.upper_bound(after.value);

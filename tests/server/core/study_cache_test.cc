@@ -77,10 +77,11 @@ TEST_F(StudyCacheTest, WhoChangesAStudyIsAlone) {
     });
   }
   for (int i = 0; i < 20; ++i) {
-    const StudyCache::Handle handle = cache_.AcquireExclusive("studies/a");
+    StudyCache::Handle handle = cache_.AcquireExclusive("studies/a");
     changing = true;
     EXPECT_EQ(inside, 0);
     changing = false;
+    if (i % 2 == 0) handle.Drop();
   }
   for (std::thread& thread : threads) thread.join();
 }
@@ -92,11 +93,28 @@ TEST_F(StudyCacheTest, AStudyThatWasChangedIsLoadedAnew) {
     ASSERT_THAT(cache_.Acquire("studies/a").status(), IsOk());
     before = cache_.Find("studies/a");
   }
-  { const StudyCache::Handle handle = cache_.AcquireExclusive("studies/a"); }
+  {
+    StudyCache::Handle handle = cache_.AcquireExclusive("studies/a");
+    handle.Drop();
+  }
   EXPECT_TRUE(before->retired());
   const auto after = cache_.Acquire("studies/a");
   ASSERT_THAT(after.status(), IsOk());
   EXPECT_NE(after->get(), before.get());
+}
+
+TEST_F(StudyCacheTest, AStudyThatWasNotChangedAfterAllStays) {
+  Store("studies/a");
+  ASSERT_THAT(cache_.Acquire("studies/a").status(), IsOk());
+  const std::shared_ptr<StudyState> before = cache_.Find("studies/a");
+  { const StudyCache::Handle handle = cache_.AcquireExclusive("studies/a"); }
+  EXPECT_FALSE(before->retired());
+  EXPECT_EQ(cache_.Find("studies/a"), before);
+  // Of one that is not in memory nothing is left behind.
+  { const StudyCache::Handle handle = cache_.AcquireExclusive("studies/b"); }
+  EXPECT_EQ(cache_.List().size(), 1U);
+  EXPECT_THAT(cache_.Acquire("studies/b").status(),
+              StatusIs(absl::StatusCode::kNotFound));
 }
 
 }  // namespace
