@@ -222,9 +222,14 @@ StudyDefinition::StudyDefinition(v1::Study study,
     lease_ = absl::Seconds(study_.settings().lease().seconds()) +
              absl::Nanoseconds(study_.settings().lease().nanos());
   }
-  features_fingerprint_ =
-      StableHash(absl::StrCat(Featurizer::kVersion, "\n",
-                              absl::StrJoin(featurizer_.column_names(), "\n")));
+  std::string text =
+      absl::StrCat(Featurizer::kVersion, "\n",
+                   absl::StrJoin(featurizer_.column_names(), "\n"));
+  for (const MetricSchema& metric : metrics_) {
+    absl::StrAppend(&text, "\nmetric ", metric.name, metric.objective,
+                    metric.maximize);
+  }
+  model_fingerprint_ = StableHash(text);
 }
 
 absl::Status StudyDefinition::CheckExtends(const StudyDefinition& old) const {

@@ -159,6 +159,29 @@ TEST_F(BackgroundTest, ModelsAreTrainedWhenEnoughIsNew) {
   EXPECT_EQ(fixture_.Train(), 0);
 }
 
+TEST_F(BackgroundTest, MetricsInAnotherOrderNeedAnotherModel) {
+  v1::UpdateStudyRequest update;
+  *update.mutable_study() = fixture_.Create("a", TrainingStudy());
+  for (int i = 0; i < 4; ++i) {
+    const v1::Trial trial = fixture_.SuggestOne("a");
+    ASSERT_THAT(
+        fixture_.Complete(trial.name(),
+                          {{"qps", 1.0 * i}, {"loss", 1.0}, {"memory", 50.0}}),
+        IsOk());
+  }
+  ASSERT_EQ(fixture_.Train(), 1);
+  v1::PredictRequest predict;
+  predict.set_parent("studies/a");
+  EXPECT_THAT(fixture_.service().Predict(predict), IsOk());
+  update.mutable_study()->mutable_metrics()->SwapElements(0, 1);
+  update.mutable_update_mask()->add_paths("metrics");
+  ASSERT_THAT(fixture_.service().UpdateStudy(update), IsOk());
+  EXPECT_THAT(fixture_.service().Predict(predict),
+              StatusIs(absl::StatusCode::kFailedPrecondition));
+  EXPECT_EQ(fixture_.Train(), 1);
+  EXPECT_THAT(fixture_.service().Predict(predict), IsOk());
+}
+
 TEST_F(BackgroundTest, ACorruptModelIsTrainedAnewUnderAnotherVersion) {
   fixture_.Create("a", PlainStudy());
   for (int i = 0; i < 4; ++i) {
