@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "base/mutex.h"
 #include "base/strong_id.h"
 #include "server/core/study_loader.h"
@@ -62,12 +63,20 @@ class StudyCache {
 
   StudyCache(StudyLoaderOptions options, size_t max_studies);
 
-  // Loads the study when it is not in memory. NOT_FOUND, and the loader's.
+  // Loads the study when it is not in memory; of those who want it meanwhile
+  // one loads, and the others wait for at most kMaxWait. NOT_FOUND; UNAVAILABLE
+  // when the wait was in vain; and the loader's.
+  static constexpr absl::Duration kMaxWait = absl::Seconds(10);
   absl::StatusOr<Handle> Acquire(const std::string& name);
+  // The same, but DEADLINE_EXCEEDED when others still load or change the study
+  // at `deadline`, on Clock::Elapsed.
+  absl::StatusOr<Handle> AcquireBefore(const std::string& name,
+                                       absl::Duration deadline);
   // Waits until nobody uses the study and keeps others out while the handle
   // lives. Loads nothing: the handle is empty when the study was not in memory,
-  // or does not exist.
-  Handle AcquireExclusive(const std::string& name);
+  // or does not exist. UNAVAILABLE when it is still in use after `max_wait`.
+  absl::StatusOr<Handle> AcquireExclusive(const std::string& name,
+                                          absl::Duration max_wait = kMaxWait);
 
   // The id of a study, without loading it. NOT_FOUND.
   absl::StatusOr<StudyId> FindId(const std::string& name);
@@ -85,6 +94,12 @@ class StudyCache {
   };
 
   void Release(const std::string& name, bool exclusive, bool drop);
+  // False when `deadline` has passed.
+  bool WaitForChangeLocked(absl::Duration deadline)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Waits until nobody loads or changes it. False when `deadline` has passed.
+  bool WaitUntilOpenLocked(const std::string& name, absl::Duration deadline)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void EvictLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const StudyLoaderOptions options_;

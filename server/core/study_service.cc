@@ -299,7 +299,8 @@ absl::StatusOr<v1::Study> StudyService::UpdateStudy(
   absl::StatusOr<StoredStudy> updated = absl::UnknownError("not tried");
   {
     // Nobody uses the study while it changes; who comes next finds it new.
-    StudyCache::Handle lock = state_->cache.AcquireExclusive(name);
+    CUBICML_ASSIGN_OR_RETURN(StudyCache::Handle lock,
+                             state_->cache.AcquireExclusive(name));
     updated = state_->store().UpdateStudy(
         name, [&](v1::Study* stored) { return ApplyUpdate(request, stored); },
         key);
@@ -314,7 +315,8 @@ absl::Status StudyService::DeleteStudy(const v1::DeleteStudyRequest& request) {
   CUBICML_ASSIGN_OR_RETURN(
       const RequestKey key,
       ParseRequestKey("DeleteStudy", request.request_id(), request));
-  StudyCache::Handle lock = state_->cache.AcquireExclusive(request.name());
+  CUBICML_ASSIGN_OR_RETURN(StudyCache::Handle lock,
+                           state_->cache.AcquireExclusive(request.name()));
   CUBICML_RETURN_IF_ERROR(state_->store().DeleteStudy(
       request.name(), request.etag(), request.force(), key));
   // Of a request that was carried out before, the name may be another's now.

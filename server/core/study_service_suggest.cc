@@ -69,6 +69,14 @@ v1::Trial MakeTrial(const StudyDefinition& definition,
   return trial;
 }
 
+v1::SuggestTrialsResponse BusyResponse(absl::string_view detail) {
+  v1::SuggestTrialsResponse response;
+  response.set_no_trial_reason(v1::SuggestTrialsResponse::BUSY);
+  response.set_no_trial_detail(std::string(detail));
+  *response.mutable_retry_delay() = DurationToProto(kBusyRetryDelay);
+  return response;
+}
+
 // The first `count` different ones, by number.
 void SetTrials(std::vector<v1::Trial> trials, size_t count,
                v1::SuggestTrialsResponse* response) {
@@ -147,8 +155,15 @@ absl::StatusOr<v1::SuggestTrialsResponse> StudyService::SuggestTrials(
   CUBICML_ASSIGN_OR_RETURN(
       const RequestKey key,
       ParseRequestKey("SuggestTrials", request.request_id(), request));
-  CUBICML_ASSIGN_OR_RETURN(const StudyCache::Handle study,
-                           state_->cache.Acquire(request.parent()));
+  const absl::Duration thinking_deadline =
+      ThinkingDeadline(start, deadline, state_->options.default_deadline);
+  const absl::StatusOr<StudyCache::Handle> handle =
+      state_->cache.AcquireBefore(request.parent(), thinking_deadline);
+  if (absl::IsDeadlineExceeded(handle.status())) {
+    return BusyResponse(handle.status().message());
+  }
+  CUBICML_RETURN_IF_ERROR(handle.status());
+  const StudyCache::Handle& study = *handle;
   const SearchSpace& space = *study->definition().space();
   SuggestionCall call;
   CUBICML_ASSIGN_OR_RETURN(call.context, space.ParseContext(request.context()));
@@ -160,8 +175,7 @@ absl::StatusOr<v1::SuggestTrialsResponse> StudyService::SuggestTrials(
   call.need.exploit = request.mode() == v1::SuggestTrialsRequest::EXPLOIT;
   call.mode = request.mode();
   call.count = static_cast<size_t>(std::max(1, request.count()));
-  call.deadline =
-      ThinkingDeadline(start, deadline, state_->options.default_deadline);
+  call.deadline = thinking_deadline;
 
   std::vector<v1::Trial> trials =
       state_->RenewHeldTrials(study.get(), call, request.client_id());

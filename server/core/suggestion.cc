@@ -17,7 +17,6 @@
 namespace cubicml {
 namespace {
 
-constexpr absl::Duration kBusyRetryDelay = absl::Seconds(1);
 // How soon a running trial may be lost, and its configuration free again.
 constexpr absl::Duration kExhaustedRetryDelay = absl::Seconds(30);
 constexpr int64_t kFirstValidSteps = 1'000'000;

@@ -19,6 +19,9 @@
 
 namespace cubicml {
 
+// When a call that was answered BUSY may try again.
+inline constexpr absl::Duration kBusyRetryDelay = absl::Seconds(1);
+
 struct SuggestionCall {
   SuggestionNeed need;
   Context context;

@@ -358,6 +358,24 @@ TEST_F(SuggestTest, TheBaselineCanBeMeasuredAgain) {
                        HasSubstr("tp * dp = gpus")));
 }
 
+TEST_F(SuggestTest, WhoCannotWaitForTheStudyToBeLoadedIsToldToComeBack) {
+  fixture_.Create("a", PlainStudy());
+  v1::SuggestTrialsRequest request;
+  request.set_parent("studies/a");
+  absl::StatusOr<v1::SuggestTrialsResponse> meanwhile =
+      absl::UnknownError("not asked");
+  store_.SetScanHook([&] {
+    meanwhile = fixture_.service().SuggestTrials(
+        request, clock_.Elapsed() + absl::Milliseconds(20));
+  });
+  EXPECT_EQ(fixture_.Suggest(request)->trials_size(), 1);
+  ASSERT_THAT(meanwhile, IsOk());
+  EXPECT_EQ(meanwhile->trials_size(), 0);
+  EXPECT_EQ(meanwhile->no_trial_reason(), v1::SuggestTrialsResponse::BUSY);
+  EXPECT_TRUE(meanwhile->has_retry_delay());
+  EXPECT_EQ(store_.scans(), 1);
+}
+
 TEST_F(SuggestTest, ADeadlineThatHasPassedStillGetsAnAnswer) {
   fixture_.Create("a", PlainStudy());
   RunRounds("a", 7);
