@@ -113,7 +113,8 @@ StudyService::State::State(StudyServiceOptions options_in)
     : options(options_in),
       cache({options.store, options.trainer, options.clock,
              options.clock->Elapsed()},
-            options.max_cached_studies) {}
+            options.max_cached_studies),
+      timer(options.clock) {}
 
 absl::StatusOr<StudyService::State::Change> StudyService::State::ChangeTrial(
     StudyState* study, TrialNumber number,

@@ -18,6 +18,7 @@
 #include "base/mutex.h"
 #include "base/strong_id.h"
 #include "cubicml/v1/study.pb.h"
+#include "server/core/search_deadline.h"
 #include "server/core/study_cache.h"
 #include "server/core/study_service.h"
 #include "server/core/study_state.h"
@@ -77,6 +78,7 @@ struct StudyService::State {
   StudyStore& store() const { return *options.store; }
 
   StudyCache cache;
+  SearchTimer timer;
   Mutex mu;
   CondVar work;
   bool work_pending ABSL_GUARDED_BY(mu) = false;

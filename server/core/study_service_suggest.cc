@@ -194,9 +194,9 @@ absl::StatusOr<v1::SuggestTrialsResponse> StudyService::SuggestTrials(
   SuggestionChoice choice;
   if (trials.size() < call.count) {
     call.count -= trials.size();
-    CUBICML_ASSIGN_OR_RETURN(
-        choice,
-        ChooseConfigurations(call, *state_->options.clock, study.get()));
+    CUBICML_ASSIGN_OR_RETURN(choice,
+                             ChooseConfigurations(call, *state_->options.clock,
+                                                  &state_->timer, study.get()));
     if (study->NeedsRefill()) state_->WakeTrainer();
     const absl::Duration thinking = state_->options.clock->Elapsed() - start;
     CUBICML_ASSIGN_OR_RETURN(

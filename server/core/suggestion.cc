@@ -12,7 +12,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
 #include "base/status_macros.h"
-#include "server/core/search_deadline.h"
 
 namespace cubicml {
 namespace {
@@ -24,8 +23,9 @@ constexpr int64_t kFirstValidSteps = 1'000'000;
 // One call while it looks for configurations.
 class Chooser {
  public:
-  Chooser(const SuggestionCall& call, const Clock& clock, StudyState* study)
-      : call_(call), clock_(clock), study_(*study) {}
+  Chooser(const SuggestionCall& call, const Clock& clock, SearchTimer* timer,
+          StudyState* study)
+      : call_(call), clock_(clock), timer_(timer), study_(*study) {}
 
   absl::StatusOr<SuggestionChoice> Run() {
     absl::Status status;
@@ -138,7 +138,7 @@ class Chooser {
     absl::StatusOr<std::vector<Pick>> found =
         absl::CancelledError("no time is left");
     if (left > absl::ZeroDuration()) {
-      SearchDeadline deadline(left);
+      const SearchDeadline deadline(timer_, call_.deadline);
       found = RunSearch(task, deadline.token());
     }
     const absl::Status status = found.status();
@@ -230,6 +230,7 @@ class Chooser {
 
   const SuggestionCall& call_;
   const Clock& clock_;
+  SearchTimer* const timer_;
   StudyState& study_;
   SuggestionChoice choice_;
 };
@@ -237,8 +238,9 @@ class Chooser {
 }  // namespace
 
 absl::StatusOr<SuggestionChoice> ChooseConfigurations(
-    const SuggestionCall& call, const Clock& clock, StudyState* study) {
-  return Chooser(call, clock, study).Run();
+    const SuggestionCall& call, const Clock& clock, SearchTimer* timer,
+    StudyState* study) {
+  return Chooser(call, clock, timer, study).Run();
 }
 
 }  // namespace cubicml
