@@ -20,6 +20,7 @@
 #include "cubicml/v1/study.pb.h"
 #include "server/core/search_task.h"
 #include "server/core/study_definition.h"
+#include "server/core/valid_walk.h"
 
 namespace cubicml {
 
@@ -105,6 +106,8 @@ class ContextState {
   bool design_done = false;  // and all of it is taken
   // taken() when a search found nothing more; none so far if unset.
   std::optional<size_t> exhausted_at;
+  // Whether any configuration is valid here, once that was found out.
+  Existence any_valid = Existence::kUnknown;
   // When a suggestion was last asked for, by the study's count of calls; 0 for
   // never.
   uint64_t last_asked = 0;

@@ -83,7 +83,9 @@ void Consider(const SearchSpace& space, const Point& defaults,
 
 std::optional<Point> FindDefaultNeighbour(const SearchSpace& space,
                                           const v1::Study& study,
-                                          const Context& context, Rng rng) {
+                                          const Context& context,
+                                          const std::stop_token& stop,
+                                          Rng rng) {
   const Point defaults = Defaults(space, study);
   std::optional<Point> nearest;
   double distance = std::numeric_limits<double>::infinity();
@@ -95,7 +97,7 @@ std::optional<Point> FindDefaultNeighbour(const SearchSpace& space,
     }
     return nearest;
   }
-  for (int i = 0; i < kSamples; ++i) {
+  for (int i = 0; i < kSamples && !stop.stop_requested(); ++i) {
     const std::optional<Point> point =
         space.Sample(context, space.Free(), kSampleSteps, &rng);
     if (!point.has_value()) break;
@@ -103,6 +105,7 @@ std::optional<Point> FindDefaultNeighbour(const SearchSpace& space,
   }
   // Downhill from the nearest sample.
   for (int move = 0; move < kMaxMoves && nearest.has_value(); ++move) {
+    if (stop.stop_requested()) break;
     const double before = distance;
     const std::vector<Point> neighbours =
         space.Neighbours(*nearest, context, space.Free(), kNeighbours, &rng);

@@ -3,6 +3,7 @@
 // StudyService::SuggestTrials.
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -91,6 +92,16 @@ void SetTrials(std::vector<v1::Trial> trials, size_t count,
   }
 }
 
+// Those that were not stored may be picked again. The last first, so that they
+// come back in their order.
+void ReleasePicks(const SuggestionCall& call, const std::vector<Pick>& picks,
+                  const std::unordered_set<std::string>& stored,
+                  StudyState* study) {
+  for (auto pick = picks.rbegin(); pick != picks.rend(); ++pick) {
+    if (!stored.contains(pick->key)) study->Release(call.need.group, *pick);
+  }
+}
+
 }  // namespace
 
 std::vector<v1::Trial> StudyService::State::RenewHeldTrials(
@@ -141,15 +152,13 @@ absl::StatusOr<std::vector<v1::Trial>> StudyService::State::CreateTrials(
     }
   }
   // Nothing was stored, or another call with this request id came first.
-  // The last first, so that they come back in their order.
-  for (auto pick = picks.rbegin(); pick != picks.rend(); ++pick) {
-    if (!stored.contains(pick->key)) study->Release(call.need.group, *pick);
-  }
+  ReleasePicks(call, picks, stored, study);
   return created;
 }
 
 absl::StatusOr<v1::SuggestTrialsResponse> StudyService::SuggestTrials(
-    const v1::SuggestTrialsRequest& request, absl::Duration deadline) {
+    const v1::SuggestTrialsRequest& request, absl::Duration deadline,
+    const std::function<bool()>& is_cancelled) {
   const absl::Duration start = state_->options.clock->Elapsed();
   CUBICML_RETURN_IF_ERROR(CheckRequest(request));
   CUBICML_ASSIGN_OR_RETURN(
@@ -198,7 +207,14 @@ absl::StatusOr<v1::SuggestTrialsResponse> StudyService::SuggestTrials(
                              ChooseConfigurations(call, *state_->options.clock,
                                                   &state_->timer, study.get()));
     if (study->NeedsRefill()) state_->WakeTrainer();
-    const absl::Duration thinking = state_->options.clock->Elapsed() - start;
+    const absl::Duration now = state_->options.clock->Elapsed();
+    const absl::Duration thinking = now - start;
+    const bool cancelled = is_cancelled != nullptr && is_cancelled();
+    if (cancelled || now >= deadline) {
+      ReleasePicks(call, choice.picks, {}, study.get());
+      if (cancelled) return absl::CancelledError("the client went away");
+      return BusyResponse("the deadline came before a trial could be made");
+    }
     CUBICML_ASSIGN_OR_RETURN(
         std::vector<v1::Trial> created,
         state_->CreateTrials(study.get(), request, call, choice.picks, key));

@@ -134,6 +134,9 @@ class StudyState {
   // It will not be handed out, now or later.
   void Discard(int group, const Pick& pick);
   bool AnyRunning(int group) const;
+  // Whether any configuration of the context is valid, as far as it is known.
+  Existence AnyValid(int group) const;
+  void RememberAnyValid(int group, Existence any);
 
   // ---- Model (study_state_suggest.cc) ----
 

@@ -329,6 +329,16 @@ bool StudyState::AnyRunning(int group) const {
   });
 }
 
+Existence StudyState::AnyValid(int group) const {
+  MutexLock lock(&mu_);
+  return contexts_[static_cast<size_t>(group)]->any_valid;
+}
+
+void StudyState::RememberAnyValid(int group, Existence any) {
+  MutexLock lock(&mu_);
+  contexts_[static_cast<size_t>(group)]->any_valid = any;
+}
+
 std::shared_ptr<const Model> StudyState::model() const {
   MutexLock lock(&mu_);
   return model_;
