@@ -56,9 +56,9 @@ class CommitQueue {
 
   // Blocks until the change is durable, or has failed. Besides the operation's
   // own errors:
-  //   RESOURCE_EXHAUSTED  the queue or the disk is full; tells when to retry
+  //   RESOURCE_EXHAUSTED  the queue or the disk is full, or another process
+  //                       holds the database; tells when to retry
   //   UNAVAILABLE         closed, or writes stopped after a failure
-  //   ABORTED             another process holds the database
   //   DATA_LOSS, INTERNAL the commit failed; after a failed disk it is not
   //                       known whether a restart will find the change
   absl::Status Apply(Operation operation);

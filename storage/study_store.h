@@ -72,10 +72,10 @@ struct StoredModel {
 
 // Thread-safe. Every method may block on the disk. Besides the codes listed,
 // all may return:
-//   RESOURCE_EXHAUSTED  the queue of writes, or the disk, is full
+//   RESOURCE_EXHAUSTED  the queue of writes, or the disk, is full, or another
+//                       process holds the database
 //   DATA_LOSS           what is stored cannot be read
 //   UNAVAILABLE         the store is closed, or refuses writes after a failure
-//   ABORTED             another process holds the database
 //   INTERNAL            anything else of the database
 // A method that returns an error has changed nothing; one that returns OK has
 // made its change durable.

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/field_error.h"
 #include "gmock/gmock.h"
 #include "tests/storage/example_resources.h"
 #include "tests/storage/study_store_contract.h"
@@ -255,7 +256,7 @@ TEST_F(SqliteStudyStoreTest, NewerDatabaseIsRefusedWithBothVersions) {
                                      HasSubstr("start the newer program"))));
 }
 
-TEST_F(SqliteStudyStoreTest, AnotherProcessThatHoldsTheDatabaseIsAborted) {
+TEST_F(SqliteStudyStoreTest, WhoMeetsAnotherProcessIsToldToComeBack) {
   SqliteStudyStore::Options options;
   options.path = dir_.PathOf("cubicml.db");
   options.clock = &clock_;
@@ -264,8 +265,10 @@ TEST_F(SqliteStudyStoreTest, AnotherProcessThatHoldsTheDatabaseIsAborted) {
   CUBICML_ASSERT_OK_AND_ASSIGN(Database other,
                                Database::Open({.path = options.path}));
   CUBICML_ASSERT_OK(other.Execute("BEGIN IMMEDIATE"));
-  EXPECT_THAT(store->CreateStudy(ExampleStudy("a"), {}),
-              StatusIs(absl::StatusCode::kAborted));
+  const absl::Status status =
+      store->CreateStudy(ExampleStudy("a"), {}).status();
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kResourceExhausted));
+  EXPECT_TRUE(status.GetPayload(kRetryDelayMsPayloadUrl).has_value());
   CUBICML_EXPECT_OK(store->WriteHealth());
   CUBICML_ASSERT_OK(other.Execute("ROLLBACK"));
   CUBICML_EXPECT_OK(store->CreateStudy(ExampleStudy("a"), {}));
