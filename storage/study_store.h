@@ -77,8 +77,9 @@ struct StoredModel {
 //   DATA_LOSS           what is stored cannot be read
 //   UNAVAILABLE         the store is closed, or refuses writes after a failure
 //   INTERNAL            anything else of the database
-// A method that returns an error has changed nothing; one that returns OK has
-// made its change durable.
+// A method that returns OK has made its change durable; one that returns an
+// error has changed nothing, but for INTERNAL and DATA_LOSS after a commit that
+// the disk failed on: whether a restart finds that change is not known.
 class StudyStore {
  public:
   // Changes a copy of what is stored; an error it returns is the caller's
