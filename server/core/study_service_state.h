@@ -66,6 +66,9 @@ struct StudyService::State {
   // Adds to `response`. An error has stored the batches before it.
   absl::Status StoreImported(StudyState* study, std::vector<v1::Trial> trials,
                              v1::ImportTrialsResponse* response);
+  std::shared_ptr<const Model> MakeModel(StudyState* study,
+                                         const std::stop_token& stop);
+  bool StoreModel(StudyState* study, std::shared_ptr<const Model> model);
   // Returns whether the study has a new model.
   bool TrainStudy(StudyState* study, const std::stop_token& stop);
   // Returns how many trials ended.

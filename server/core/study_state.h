@@ -149,8 +149,12 @@ class StudyState {
     int64_t version = 0;
   };
   TrainingInput BeginTraining();
-  // The last attempt could not be kept for a reason that passes: try again.
+  // The last attempt came to nothing for a reason that passes: try again.
   void RetryTraining();
+  // A model that the store did not take: training is needed until it is taken
+  // back, to be stored.
+  void KeepUnstored(std::shared_ptr<const Model> model);
+  std::shared_ptr<const Model> TakeUnstored();  // null for none
   // Tasks that compute suggestions of recent contexts with this model.
   std::vector<SearchTask> MakeAheadTasks(std::shared_ptr<const Model> model);
   struct AheadList {
@@ -238,6 +242,7 @@ class StudyState {
   // The context with the most measurements, which progress speaks of.
   int main_group_ ABSL_GUARDED_BY(mu_) = -1;
   std::shared_ptr<const Model> model_ ABSL_GUARDED_BY(mu_);
+  std::shared_ptr<const Model> unstored_ ABSL_GUARDED_BY(mu_);
   size_t trained_rows_ ABSL_GUARDED_BY(mu_) = 0;
   int64_t model_version_ ABSL_GUARDED_BY(mu_) = 0;  // never used again
   uint64_t calls_ ABSL_GUARDED_BY(mu_) = 0;

@@ -347,6 +347,7 @@ std::shared_ptr<const Model> StudyState::model() const {
 bool StudyState::NeedsTraining() const {
   if (definition_->algorithm() == v1::RANDOM) return false;
   MutexLock lock(&mu_);
+  if (unstored_ != nullptr) return true;
   if (rows_.size() < kMinTrainingRows || rows_.size() <= trained_rows_) {
     return false;
   }
@@ -369,6 +370,16 @@ void StudyState::SetModelVersion(int64_t version) {
 void StudyState::RetryTraining() {
   MutexLock lock(&mu_);
   trained_rows_ = 0;
+}
+
+void StudyState::KeepUnstored(std::shared_ptr<const Model> model) {
+  MutexLock lock(&mu_);
+  unstored_ = std::move(model);
+}
+
+std::shared_ptr<const Model> StudyState::TakeUnstored() {
+  MutexLock lock(&mu_);
+  return std::exchange(unstored_, nullptr);
 }
 
 std::vector<SearchTask> StudyState::MakeAheadTasks(

@@ -3,10 +3,12 @@
 // Leases, training, restarts, and many clients at once.
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -157,6 +159,60 @@ TEST_F(BackgroundTest, ModelsAreTrainedWhenEnoughIsNew) {
   EXPECT_THAT(fixture_.service().GetStudy(get)->progress().surrogate(),
               EqualsProto(quality));
   EXPECT_EQ(fixture_.Train(), 0);
+}
+
+// Counts how often it trains, and does something else meanwhile.
+class WatchedTrainer final : public Trainer {
+ public:
+  explicit WatchedTrainer(std::function<void()> meanwhile)
+      : meanwhile_(std::move(meanwhile)) {}
+  absl::StatusOr<std::unique_ptr<Predictor>> Train(
+      const Dataset& dataset, Rng rng, std::stop_token stop) const override {
+    ++trained_;
+    meanwhile_();
+    return trainer_->Train(dataset, rng, std::move(stop));
+  }
+  absl::StatusOr<std::unique_ptr<Predictor>> Load(
+      absl::string_view checkpoint) const override {
+    return trainer_->Load(checkpoint);
+  }
+  int trained() const { return trained_; }
+
+ private:
+  const std::function<void()> meanwhile_;
+  const std::unique_ptr<Trainer> trainer_ = NewLinearTrainer();
+  mutable std::atomic<int> trained_{0};
+};
+
+TEST_F(BackgroundTest, NothingIsTrainedTwiceBecauseTheStoreRefusesIt) {
+  fixture_.Create("a", PlainStudy());
+  for (int i = 0; i < 4; ++i) {
+    const v1::Trial trial = fixture_.SuggestOne("a");
+    ASSERT_THAT(fixture_.Complete(trial.name(), {{"score", 1.0 * i}}), IsOk());
+  }
+  const absl::Status full = absl::ResourceExhaustedError("the disk is full");
+  WatchedTrainer trainer([&] { store_.SetWriteError(full); });
+  StudyServiceOptions options;
+  options.store = &store_;
+  options.trainer = &trainer;
+  options.clock = &clock_;
+  const auto service = StudyService::Create(options);
+  ASSERT_THAT(service, IsOk());
+  v1::GetStudyRequest get;
+  get.set_name("studies/a");
+  ASSERT_THAT((*service)->GetStudy(get), IsOk());
+  store_.SetWriteError(full);
+  EXPECT_EQ((*service)->TrainPendingStudies(std::stop_token()), 0);
+  EXPECT_EQ(trainer.trained(), 0);
+  // Now the disk is full only when the model is there.
+  store_.SetWriteError(absl::OkStatus());
+  EXPECT_EQ((*service)->TrainPendingStudies(std::stop_token()), 0);
+  EXPECT_EQ((*service)->TrainPendingStudies(std::stop_token()), 0);
+  store_.SetWriteError(absl::OkStatus());
+  EXPECT_EQ((*service)->TrainPendingStudies(std::stop_token()), 1);
+  EXPECT_EQ(trainer.trained(), 1);
+  EXPECT_EQ((*service)->TrainPendingStudies(std::stop_token()), 0);
+  EXPECT_EQ((*service)->GetStudy(get)->progress().surrogate().rows(), 4);
 }
 
 TEST_F(BackgroundTest, MetricsInAnotherOrderNeedAnotherModel) {
