@@ -27,6 +27,22 @@ namespace cubicml {
 // How often a configuration is handed out before it counts as tried.
 inline constexpr int32_t kMaxAttempts = 3;
 
+// What the baseline of a context has measured so far.
+class BaselineTally {
+ public:
+  explicit BaselineTally(size_t metrics) : sums_(metrics), counts_(metrics) {}
+
+  // By metric, NaN where not measured.
+  void Add(const std::vector<double>& metrics);
+  BaselineMetrics Means(const StudyDefinition& definition) const;
+  // The mean of the first objective.
+  std::optional<double> objective() const;
+
+ private:
+  std::vector<double> sums_;  // by metric
+  std::vector<size_t> counts_;
+};
+
 // Not thread-safe: guarded by the study's mutex.
 class ContextState {
  public:
@@ -91,9 +107,7 @@ class ContextState {
                       const StudyDefinition& definition);
   size_t finished() const { return finished_; }
   const std::optional<Best>& best() const { return best_; }
-  // Mean of what the baseline measured, by metric.
-  BaselineMetrics baseline_metrics(const StudyDefinition& definition) const;
-  std::optional<double> baseline_objective() const;
+  const BaselineTally& baseline_tally() const { return baseline_tally_; }
 
   // ---- Suggestions ahead ----
 
@@ -119,8 +133,7 @@ class ContextState {
   std::deque<Pick> lost_;
   size_t finished_ = 0;
   std::optional<Best> best_;
-  std::vector<double> baseline_sums_;  // by metric
-  std::vector<size_t> baseline_counts_;
+  BaselineTally baseline_tally_;
 };
 
 }  // namespace cubicml

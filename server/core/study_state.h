@@ -31,6 +31,9 @@
 
 namespace cubicml {
 
+// Different contexts of a study; more are refused.
+inline constexpr size_t kMaxContexts = 65'536;
+
 // What a suggestion is for.
 struct SuggestionNeed {
   int group = 0;  // the context
@@ -72,8 +75,13 @@ class StudyState {
   // What a measurement of this trial's context is compared with: empty when
   // nothing was measured, or the trial is itself a baseline.
   BaselineMetrics FindBaseline(TrialNumber number) const;
-  BaselineMetrics FindBaseline(const Context& context,
-                               const std::string& key) const;
+  // Makes a context known, for measurements that are brought from elsewhere.
+  // RESOURCE_EXHAUSTED when there are too many.
+  struct ContextBaseline {
+    std::string key;  // of the baseline; empty where there is none
+    BaselineTally tally;
+  };
+  absl::StatusOr<ContextBaseline> AddContext(const Context& context);
 
   // Active trials of this client and context, by number.
   struct HeldTrial {
@@ -194,6 +202,9 @@ class StudyState {
     absl::Duration expire_moment;  // on Clock::Elapsed
   };
 
+  // As GroupLocked; RESOURCE_EXHAUSTED when there are too many.
+  absl::StatusOr<int> AddGroupLocked(const Context& context)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   int GroupLocked(const Context& context) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void ApplyHeldLocked(const ParsedTrial& parsed, int group,
                        absl::Duration lease_left)

@@ -9,13 +9,13 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/rng.h"
+#include "base/status_macros.h"
 #include "server/core/study_state.h"
 #include "server/core/trial_state.h"
 
 namespace cubicml {
 namespace {
 
-constexpr size_t kMaxContexts = 65'536;
 // A model that has seen this many measurements of other contexts knows more
 // than an initial design would find out.
 constexpr int64_t kMinForeignRows = 20;
@@ -59,15 +59,26 @@ uint64_t DeriveSeed(const StudyDefinition& definition,
 
 }  // namespace
 
-absl::StatusOr<int> StudyState::FindOrAddContext(const Context& context) {
-  MutexLock lock(&mu_);
-  const auto it = groups_.find(context.key);
-  if (it == groups_.end() && contexts_.size() >= kMaxContexts) {
+absl::StatusOr<int> StudyState::AddGroupLocked(const Context& context) {
+  if (!groups_.contains(context.key) && contexts_.size() >= kMaxContexts) {
     return absl::ResourceExhaustedError(
         absl::StrCat(definition_->name(), " already has ", kMaxContexts,
                      " different contexts"));
   }
-  const int group = GroupLocked(context);
+  return GroupLocked(context);
+}
+
+absl::StatusOr<StudyState::ContextBaseline> StudyState::AddContext(
+    const Context& context) {
+  MutexLock lock(&mu_);
+  CUBICML_ASSIGN_OR_RETURN(const int group, AddGroupLocked(context));
+  const ContextState& added = *contexts_[static_cast<size_t>(group)];
+  return ContextBaseline{added.baseline_key, added.baseline_tally()};
+}
+
+absl::StatusOr<int> StudyState::FindOrAddContext(const Context& context) {
+  MutexLock lock(&mu_);
+  CUBICML_ASSIGN_OR_RETURN(const int group, AddGroupLocked(context));
   contexts_[static_cast<size_t>(group)]->last_asked = ++calls_;
   return group;
 }
