@@ -165,8 +165,8 @@ absl::StatusOr<StudyPage> SqliteStudyStore::ListStudies(
       "studies CROSS JOIN study_definitions ON study_id = id", "id",
       "definition", std::nullopt};
   std::vector<ListRow> rows;
-  CUBICML_RETURN_IF_ERROR(
-      Read([&](Database* db) { return ReadRows(db, source, query, &rows); }));
+  CUBICML_RETURN_IF_ERROR(ReadLong(
+      [&](Database* db) { return ReadRows(db, source, query, &rows); }));
   StudyPage page;
   page.next_page_token = CutPage(query, &rows);
   for (const ListRow& row : rows) {
@@ -183,8 +183,8 @@ absl::StatusOr<TrialPage> SqliteStudyStore::ListTrials(
                            ListQuery::ForTrials(study, options));
   const ListSource source{"trials", "number", "trial", study};
   std::vector<ListRow> rows;
-  CUBICML_RETURN_IF_ERROR(
-      Read([&](Database* db) { return ReadRows(db, source, query, &rows); }));
+  CUBICML_RETURN_IF_ERROR(ReadLong(
+      [&](Database* db) { return ReadRows(db, source, query, &rows); }));
   TrialPage page;
   page.next_page_token = CutPage(query, &rows);
   for (const ListRow& row : rows) {
@@ -214,7 +214,7 @@ absl::Status SqliteStudyStore::ScanTrials(
   std::vector<std::string> page;
   do {
     page.clear();
-    const absl::Status read = Read([&](Database* db) -> absl::Status {
+    const absl::Status read = ReadLong([&](Database* db) -> absl::Status {
       CUBICML_ASSIGN_OR_RETURN(Statement scan, db->Prepare(sql));
       scan.BindInt(1, study.value);
       scan.BindInt(2, last);

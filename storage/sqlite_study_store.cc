@@ -133,6 +133,11 @@ absl::Status SqliteStudyStore::Read(
   return readers_ != nullptr ? readers_->Read(read) : queue_.Apply(read);
 }
 
+absl::Status SqliteStudyStore::ReadLong(
+    absl::FunctionRef<absl::Status(Database*)> read) {
+  return readers_ != nullptr ? readers_->ReadLong(read) : queue_.Apply(read);
+}
+
 int64_t SqliteStudyStore::NowMicros() const {
   return absl::ToUnixMicros(clock_->Now());
 }

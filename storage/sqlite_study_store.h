@@ -107,6 +107,8 @@ class SqliteStudyStore final : public StudyStore {
 
   // All that `read` sees is of one moment. It must not call the store.
   absl::Status Read(absl::FunctionRef<absl::Status(Database*)> read);
+  // For lists and scans, which may take long: updates never wait for them.
+  absl::Status ReadLong(absl::FunctionRef<absl::Status(Database*)> read);
   int64_t NowMicros() const;
   // How often an update is tried on the calling thread.
   int OptimisticTries() const;
