@@ -193,12 +193,6 @@ absl::StatusOr<TrialPage> SqliteStudyStore::ListTrials(
   return page;
 }
 
-namespace {
-
-constexpr size_t kScanPageSize = 512;
-
-}  // namespace
-
 // In pages of one moment each: a reader that stays would keep the log from
 // being emptied, and `visit` may take its time or call the store.
 absl::Status SqliteStudyStore::ScanTrials(
@@ -209,7 +203,7 @@ absl::Status SqliteStudyStore::ScanTrials(
   const std::string sql = absl::StrCat(
       "SELECT number, trial FROM trials WHERE study_id = ?1 AND number > ?2 "
       "AND ",
-      condition.sql, " ORDER BY number LIMIT ", kScanPageSize);
+      condition.sql, " ORDER BY number LIMIT ", kScanPageTrials);
   int64_t last = after.value;
   std::vector<std::string> page;
   do {
@@ -235,7 +229,7 @@ absl::Status SqliteStudyStore::ScanTrials(
       CUBICML_RETURN_IF_ERROR(ParseInto(bytes, &trial));
       CUBICML_RETURN_IF_ERROR(visit(std::move(trial)));
     }
-  } while (page.size() == kScanPageSize);
+  } while (page.size() == kScanPageTrials);
   return absl::OkStatus();
 }
 

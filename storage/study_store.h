@@ -11,6 +11,7 @@
 #ifndef CUBICML_STORAGE_STUDY_STORE_H_
 #define CUBICML_STORAGE_STUDY_STORE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -69,6 +70,10 @@ struct StoredModel {
   v1::SurrogateQuality quality;  // holds the version
   std::string checkpoint;        // bytes of the predictor
 };
+
+// Trials that ScanTrials reads at once. Who takes a scan page by page, from
+// where the last page ended, takes as many: others would be read in vain.
+inline constexpr size_t kScanPageTrials = 256;
 
 // Thread-safe. Every method may block on the disk. Besides the codes listed,
 // all may return:
