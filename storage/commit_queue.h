@@ -85,8 +85,8 @@ class CommitQueue {
   // Empty: closed, and nothing is left. Probes a full disk meanwhile.
   std::vector<Waiter*> TakeGroup();
   void CommitGroup(const std::vector<Waiter*>& group);
-  // Returns what happened to the group as a whole; each waiter that has an
-  // error of its own keeps it.
+  // Returns what happened to the group as a whole: an error is then told to
+  // every waiter, also to those that had one of their own.
   absl::Status RunGroup(const std::vector<Waiter*>& group);
   absl::Status RunOne(Waiter* waiter);
   // Stops writes if it must. Returns what callers are told.

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "server/core/stable_hash.h"
+#include "base/stable_hash.h"
 
 namespace cubicml {
 namespace {
@@ -57,10 +57,6 @@ ContextState::ContextState(int group_in, Context context_in,
 
 bool ContextState::IsTaken(const std::string& key) const {
   return measured_.contains(key) || unmeasured_.contains(key);
-}
-
-bool ContextState::IsMeasured(const std::string& key) const {
-  return measured_.contains(key);
 }
 
 size_t ContextState::explored() const {

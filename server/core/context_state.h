@@ -72,7 +72,6 @@ class ContextState {
   // It is measured, running, lost, or withdrawn: not to be suggested again
   // except on purpose.
   bool IsTaken(const std::string& key) const;
-  bool IsMeasured(const std::string& key) const;
   size_t taken() const { return measured_.size() + unmeasured_.size(); }
   // Those taken besides the baseline.
   size_t explored() const;

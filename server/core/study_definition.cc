@@ -12,9 +12,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/field_error.h"
+#include "base/stable_hash.h"
 #include "base/status_macros.h"
 #include "server/core/resource_name.h"
-#include "server/core/stable_hash.h"
 
 namespace cubicml {
 namespace {

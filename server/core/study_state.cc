@@ -150,20 +150,6 @@ void StudyState::AddRowLocked(const ParsedTrial& parsed,
   }
 }
 
-void StudyState::ApplyRenewal(TrialNumber number, const v1::Trial& trial,
-                              uint64_t ticket) {
-  MutexLock lock(&mu_);
-  const auto record = records_.find(number.value);
-  const auto active = active_.find(number.value);
-  if (record == records_.end() || active == active_.end() ||
-      record->second.ticket > ticket) {
-    return;
-  }
-  record->second.ticket = ticket;
-  active->second.expire_time = TimeFromProto(trial.lease_expire_time());
-  active->second.expire_moment = clock_->Elapsed() + definition_->lease();
-}
-
 void StudyState::ApplyUnreadable(v1::Trial::State state) {
   MutexLock lock(&mu_);
   ++counts_[state];

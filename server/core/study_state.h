@@ -54,21 +54,16 @@ class StudyState {
 
   StudyId id() const { return id_; }
   const StudyDefinition& definition() const { return *definition_; }
-  const std::shared_ptr<const StudyDefinition>& shared_definition() const {
-    return definition_;
-  }
 
   // ---- Trials ----
 
-  // Changes of one trial are ordered by tickets, which are drawn inside the
-  // store's transaction: what the store did first is never applied last.
+  // Changes of one trial are ordered by tickets. They are drawn when the change
+  // is made of what is stored, and the store refuses one that was made of
+  // something older: what the store did first is never applied last.
   uint64_t NewTicket() { return next_ticket_.fetch_add(1) + 1; }
   // The trial is now as the store has it. `lease_left` counts for held ones.
   void Apply(const ParsedTrial& parsed, uint64_t ticket,
              absl::Duration lease_left);
-  // As Apply, for a trial that is held and only had its lease renewed.
-  void ApplyRenewal(TrialNumber number, const v1::Trial& trial,
-                    uint64_t ticket);
   // For a stored trial that does not fit its study: it is only counted.
   void ApplyUnreadable(v1::Trial::State state);
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/clock.h"
 #include "base/field_error.h"
 #include "base/status_macros.h"
 #include "server/core/request_check.h"
@@ -16,9 +17,6 @@
 
 namespace cubicml {
 namespace {
-
-// 9999-12-31T23:59:59Z, the last second that google.protobuf.Timestamp has.
-constexpr int64_t kMaxTimestampSeconds = 253'402'300'799;
 
 absl::Status CheckOutcome(const v1::Trial& given,
                           const StudyDefinition& definition) {
