@@ -83,9 +83,7 @@ void Consider(const SearchSpace& space, const Point& defaults,
 
 std::optional<Point> FindDefaultNeighbour(const SearchSpace& space,
                                           const v1::Study& study,
-                                          const Context& context,
-                                          const std::stop_token& stop,
-                                          Rng rng) {
+                                          const Context& context, Rng rng) {
   const Point defaults = Defaults(space, study);
   std::optional<Point> nearest;
   double distance = std::numeric_limits<double>::infinity();
@@ -97,7 +95,7 @@ std::optional<Point> FindDefaultNeighbour(const SearchSpace& space,
     }
     return nearest;
   }
-  for (int i = 0; i < kSamples && !stop.stop_requested(); ++i) {
+  for (int i = 0; i < kSamples; ++i) {
     const std::optional<Point> point =
         space.Sample(context, space.Free(), kSampleSteps, &rng);
     if (!point.has_value()) break;
@@ -105,7 +103,6 @@ std::optional<Point> FindDefaultNeighbour(const SearchSpace& space,
   }
   // Downhill from the nearest sample.
   for (int move = 0; move < kMaxMoves && nearest.has_value(); ++move) {
-    if (stop.stop_requested()) break;
     const double before = distance;
     const std::vector<Point> neighbours =
         space.Neighbours(*nearest, context, space.Free(), kNeighbours, &rng);

@@ -8,7 +8,6 @@
 #define CUBICML_SERVER_CORE_DEFAULT_NEIGHBOUR_H_
 
 #include <optional>
-#include <stop_token>
 
 #include "base/rng.h"
 #include "cubicml/v1/study.pb.h"
@@ -17,12 +16,10 @@
 namespace cubicml {
 
 // The nearest valid point where the valid ones can be listed, else a near one;
-// nullopt when no valid point was found. When it is stopped, the nearest so
-// far.
+// nullopt when no valid point was found.
 std::optional<Point> FindDefaultNeighbour(const SearchSpace& space,
                                           const v1::Study& study,
-                                          const Context& context,
-                                          const std::stop_token& stop, Rng rng);
+                                          const Context& context, Rng rng);
 
 }  // namespace cubicml
 
