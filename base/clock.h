@@ -5,9 +5,15 @@
 #ifndef CUBICML_BASE_CLOCK_H_
 #define CUBICML_BASE_CLOCK_H_
 
+#include <cstdint>
+
 #include "absl/time/time.h"
 
 namespace cubicml {
+
+// Years 1 to 9999, all that a google.protobuf.Timestamp may hold.
+inline constexpr int64_t kMinTimestampSeconds = -62'135'596'800;
+inline constexpr int64_t kMaxTimestampSeconds = 253'402'300'799;
 
 // Thread-safe.
 class Clock {

@@ -113,6 +113,11 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
+  // Of the store it would be a database in memory, gone with the process.
+  if (flags.db_path.empty()) {
+    std::fprintf(stderr, "cubicmld: --db_path: must not be empty\n");
+    return 2;
+  }
   flags.server.drain_timeout = absl::Seconds(flags.drain_timeout_s);
   return cubicml::Run(flags);
 }

@@ -56,9 +56,9 @@ class CommitQueue {
 
   // Blocks until the change is durable, or has failed. Besides the operation's
   // own errors:
-  //   RESOURCE_EXHAUSTED  the queue or the disk is full; tells when to retry
+  //   RESOURCE_EXHAUSTED  the queue or the disk is full, or another process
+  //                       holds the database; tells when to retry
   //   UNAVAILABLE         closed, or writes stopped after a failure
-  //   ABORTED             another process holds the database
   //   DATA_LOSS, INTERNAL the commit failed; after a failed disk it is not
   //                       known whether a restart will find the change
   absl::Status Apply(Operation operation);
@@ -85,8 +85,8 @@ class CommitQueue {
   // Empty: closed, and nothing is left. Probes a full disk meanwhile.
   std::vector<Waiter*> TakeGroup();
   void CommitGroup(const std::vector<Waiter*>& group);
-  // Returns what happened to the group as a whole; each waiter that has an
-  // error of its own keeps it.
+  // Returns what happened to the group as a whole: an error is then told to
+  // every waiter, also to those that had one of their own.
   absl::Status RunGroup(const std::vector<Waiter*>& group);
   absl::Status RunOne(Waiter* waiter);
   // Stops writes if it must. Returns what callers are told.

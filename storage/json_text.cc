@@ -21,11 +21,6 @@ constexpr absl::string_view kHexDigits = "0123456789abcdef";
 // Values nest only through lists; deeper ones are no parameter's.
 constexpr int kMaxDepth = 8;
 
-absl::Status CheckText(absl::string_view text, absl::string_view path) {
-  if (IsValidUtf8(text)) return absl::OkStatus();
-  return FieldError(path, "not valid UTF-8");
-}
-
 absl::Status AppendJsonValue(const v1::Value& value, absl::string_view path,
                              int depth, std::string* out) {
   switch (value.kind_case()) {
@@ -36,7 +31,7 @@ absl::Status AppendJsonValue(const v1::Value& value, absl::string_view path,
       AppendJsonNumber(value.double_value(), out);
       return absl::OkStatus();
     case v1::Value::kStringValue:
-      CUBICML_RETURN_IF_ERROR(CheckText(value.string_value(), path));
+      CUBICML_RETURN_IF_ERROR(CheckUtf8(value.string_value(), path));
       AppendJsonString(value.string_value(), out);
       return absl::OkStatus();
     case v1::Value::kBoolValue:
@@ -70,7 +65,7 @@ absl::Status AppendElement(double value, absl::string_view /*path*/,
 }
 absl::Status AppendElement(const std::string& value, absl::string_view path,
                            std::string* out) {
-  CUBICML_RETURN_IF_ERROR(CheckText(value, path));
+  CUBICML_RETURN_IF_ERROR(CheckUtf8(value, path));
   AppendJsonString(value, out);
   return absl::OkStatus();
 }
@@ -87,7 +82,7 @@ absl::Status AppendObject(const Map& map, absl::string_view path,
   for (const auto* entry : entries) {
     absl::StrAppend(out, separator);
     separator = ",";
-    CUBICML_RETURN_IF_ERROR(CheckText(entry->first, path));
+    CUBICML_RETURN_IF_ERROR(CheckUtf8(entry->first, path));
     AppendJsonString(entry->first, out);
     absl::StrAppend(out, ":");
     CUBICML_RETURN_IF_ERROR(AppendElement(entry->second, path, out));
@@ -97,6 +92,11 @@ absl::Status AppendObject(const Map& map, absl::string_view path,
 }
 
 }  // namespace
+
+absl::Status CheckUtf8(absl::string_view text, absl::string_view path) {
+  if (IsValidUtf8(text)) return absl::OkStatus();
+  return FieldError(path, "not valid UTF-8");
+}
 
 void AppendJsonString(absl::string_view text, std::string* out) {
   out->push_back('"');

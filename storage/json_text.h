@@ -16,6 +16,9 @@
 
 namespace cubicml {
 
+// INVALID_ARGUMENT with `path` when the text is not UTF-8.
+absl::Status CheckUtf8(absl::string_view text, absl::string_view path);
+
 // Appends a string with its quotes. REQUIRES: UTF-8.
 void AppendJsonString(absl::string_view text, std::string* out);
 // The shortest decimal that reads back as the same double. NaN is null;

@@ -13,6 +13,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "base/field_error.h"
+#include "base/stable_hash.h"
 
 namespace cubicml {
 namespace {
@@ -21,19 +22,10 @@ constexpr char kVersion = 1;
 constexpr size_t kMaxTokenBytes = 2048;
 constexpr size_t kHeaderBytes = 1 + 8 + 8 + 1;
 
-// FNV-1a; guards against mistakes, not against forgers, who would win nothing:
-// a token only says where to start reading.
+// Guards against mistakes, not against forgers, who would win nothing: a token
+// only says where to start reading.
 uint64_t Checksum(absl::string_view list, absl::string_view payload) {
-  uint64_t hash = 0xCBF29CE484222325u;
-  const auto add = [&hash](absl::string_view bytes) {
-    for (const char c : bytes) {
-      hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3u;
-    }
-  };
-  add(absl::StrCat(list.size(), ":"));
-  add(list);
-  add(payload);
-  return hash;
+  return StableHash(absl::StrCat(list.size(), ":", list, payload));
 }
 
 void AppendUint64(uint64_t value, std::string* out) {

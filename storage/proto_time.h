@@ -10,11 +10,9 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace cubicml {
+#include "base/clock.h"
 
-// Years 1 to 9999, all that a Timestamp may hold.
-inline constexpr int64_t kMinTimestampSeconds = -62'135'596'800;
-inline constexpr int64_t kMaxTimestampSeconds = 253'402'300'799;
+namespace cubicml {
 
 // What is out of range becomes the nearest time that is not.
 inline int64_t MicrosFromTimestamp(const google::protobuf::Timestamp& time) {

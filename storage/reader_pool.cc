@@ -29,14 +29,25 @@ absl::StatusOr<std::unique_ptr<ReaderPool>> ReaderPool::Open(
         db.Execute("PRAGMA query_only = ON; PRAGMA cache_size = -8000"));
     pool->free_.push_back(std::make_unique<Database>(std::move(db)));
   }
+  pool->reserve_ = count > 1 ? 1 : 0;
   return pool;
 }
 
 absl::Status ReaderPool::Read(absl::FunctionRef<absl::Status(Database*)> read) {
+  return ReadLeaving(0, read);
+}
+
+absl::Status ReaderPool::ReadLong(
+    absl::FunctionRef<absl::Status(Database*)> read) {
+  return ReadLeaving(reserve_, read);
+}
+
+absl::Status ReaderPool::ReadLeaving(
+    size_t reserve, absl::FunctionRef<absl::Status(Database*)> read) {
   std::unique_ptr<Database> db;
   {
     MutexLock lock(&mu_);
-    while (free_.empty() && !closed_) returned_.Wait(&mu_);
+    while (free_.size() <= reserve && !closed_) returned_.Wait(&mu_);
     if (closed_) return absl::UnavailableError("the store is closed");
     // The last returned one has the warmest cache.
     db = std::move(free_.back());
@@ -47,7 +58,8 @@ absl::Status ReaderPool::Read(absl::FunctionRef<absl::Status(Database*)> read) {
   MutexLock lock(&mu_);
   free_.push_back(std::move(db));
   --borrowed_;
-  closed_ ? returned_.NotifyAll() : returned_.NotifyOne();
+  // One alone might wake a long read, which has to leave it to a short one.
+  returned_.NotifyAll();
   return status;
 }
 

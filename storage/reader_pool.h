@@ -28,6 +28,9 @@ class ReaderPool {
   // Runs `read` on a connection in one transaction: all that it reads is of
   // one moment. REQUIRES: `read` does not call the pool.
   absl::Status Read(absl::FunctionRef<absl::Status(Database*)> read);
+  // The same for what may take long, as a list does that no index helps: one
+  // connection is left to the short ones, if there are two.
+  absl::Status ReadLong(absl::FunctionRef<absl::Status(Database*)> read);
 
   // Waits for the readers and closes. Read() is UNAVAILABLE from then on.
   void Close();
@@ -35,6 +38,11 @@ class ReaderPool {
  private:
   ReaderPool() = default;
 
+  // Borrows a connection when more than `reserve` are free.
+  absl::Status ReadLeaving(size_t reserve,
+                           absl::FunctionRef<absl::Status(Database*)> read);
+
+  size_t reserve_ = 0;  // for short reads
   Mutex mu_;
   CondVar returned_;
   std::vector<std::unique_ptr<Database>> free_ ABSL_GUARDED_BY(mu_);

@@ -10,6 +10,7 @@
 #include "absl/strings/cord.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "base/field_error.h"
 #include "base/log.h"
 #include "base/status_macros.h"
 
@@ -18,6 +19,7 @@ namespace {
 
 // Payload of an error that came from SQLite: its extended code in decimal.
 constexpr absl::string_view kCodePayloadUrl = "cubicml/sqlite_code";
+constexpr absl::Duration kLockedRetry = absl::Seconds(1);
 
 // The one place where SQLite's codes get a meaning.
 absl::StatusCode StatusCodeOf(int extended_code) {
@@ -36,9 +38,8 @@ absl::StatusCode StatusCodeOf(int extended_code) {
   switch (extended_code & 0xFF) {
     case SQLITE_OK:
       return absl::StatusCode::kOk;
-    case SQLITE_BUSY:
+    case SQLITE_BUSY:  // somebody else's lock: not ABORTED, which is an etag's
     case SQLITE_LOCKED:
-      return absl::StatusCode::kAborted;
     case SQLITE_FULL:
       return absl::StatusCode::kResourceExhausted;
     case SQLITE_CORRUPT:
@@ -49,6 +50,11 @@ absl::StatusCode StatusCodeOf(int extended_code) {
     default:
       return absl::StatusCode::kInternal;
   }
+}
+
+bool IsLock(int extended_code) {
+  const int code = extended_code & 0xFF;
+  return code == SQLITE_BUSY || code == SQLITE_LOCKED;
 }
 
 absl::Status LastError(sqlite3* db, absl::string_view context) {
@@ -75,6 +81,11 @@ absl::Status SqliteError(int extended_code, absl::string_view context,
   absl::Status status(
       code, absl::StrCat(context, ": ", detail, " (", extended_code, ")"));
   status.SetPayload(kCodePayloadUrl, absl::Cord(absl::StrCat(extended_code)));
+  if (IsLock(extended_code)) {
+    status.SetPayload(
+        kRetryDelayMsPayloadUrl,
+        absl::Cord(absl::StrCat(absl::ToInt64Milliseconds(kLockedRetry))));
+  }
   return status;
 }
 

@@ -33,7 +33,7 @@ enum class DatabaseFailure {
 DatabaseFailure ClassifyFailure(const absl::Status& status);
 
 // Status for an extended result code of SQLite; OK for SQLITE_OK. `context`
-// says what was tried.
+// says what was tried. Of another's lock it says when to try again.
 absl::Status SqliteError(int extended_code, absl::string_view context,
                          absl::string_view detail);
 

@@ -165,8 +165,8 @@ absl::StatusOr<StudyPage> SqliteStudyStore::ListStudies(
       "studies CROSS JOIN study_definitions ON study_id = id", "id",
       "definition", std::nullopt};
   std::vector<ListRow> rows;
-  CUBICML_RETURN_IF_ERROR(
-      Read([&](Database* db) { return ReadRows(db, source, query, &rows); }));
+  CUBICML_RETURN_IF_ERROR(ReadLong(
+      [&](Database* db) { return ReadRows(db, source, query, &rows); }));
   StudyPage page;
   page.next_page_token = CutPage(query, &rows);
   for (const ListRow& row : rows) {
@@ -183,8 +183,8 @@ absl::StatusOr<TrialPage> SqliteStudyStore::ListTrials(
                            ListQuery::ForTrials(study, options));
   const ListSource source{"trials", "number", "trial", study};
   std::vector<ListRow> rows;
-  CUBICML_RETURN_IF_ERROR(
-      Read([&](Database* db) { return ReadRows(db, source, query, &rows); }));
+  CUBICML_RETURN_IF_ERROR(ReadLong(
+      [&](Database* db) { return ReadRows(db, source, query, &rows); }));
   TrialPage page;
   page.next_page_token = CutPage(query, &rows);
   for (const ListRow& row : rows) {
@@ -192,12 +192,6 @@ absl::StatusOr<TrialPage> SqliteStudyStore::ListTrials(
   }
   return page;
 }
-
-namespace {
-
-constexpr size_t kScanPageSize = 512;
-
-}  // namespace
 
 // In pages of one moment each: a reader that stays would keep the log from
 // being emptied, and `visit` may take its time or call the store.
@@ -209,12 +203,12 @@ absl::Status SqliteStudyStore::ScanTrials(
   const std::string sql = absl::StrCat(
       "SELECT number, trial FROM trials WHERE study_id = ?1 AND number > ?2 "
       "AND ",
-      condition.sql, " ORDER BY number LIMIT ", kScanPageSize);
+      condition.sql, " ORDER BY number LIMIT ", kScanPageTrials);
   int64_t last = after.value;
   std::vector<std::string> page;
   do {
     page.clear();
-    const absl::Status read = Read([&](Database* db) -> absl::Status {
+    const absl::Status read = ReadLong([&](Database* db) -> absl::Status {
       CUBICML_ASSIGN_OR_RETURN(Statement scan, db->Prepare(sql));
       scan.BindInt(1, study.value);
       scan.BindInt(2, last);
@@ -235,7 +229,7 @@ absl::Status SqliteStudyStore::ScanTrials(
       CUBICML_RETURN_IF_ERROR(ParseInto(bytes, &trial));
       CUBICML_RETURN_IF_ERROR(visit(std::move(trial)));
     }
-  } while (page.size() == kScanPageSize);
+  } while (page.size() == kScanPageTrials);
   return absl::OkStatus();
 }
 

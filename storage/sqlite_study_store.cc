@@ -107,8 +107,14 @@ absl::StatusOr<std::unique_ptr<SqliteStudyStore>> SqliteStudyStore::Open(
     read.busy_timeout = options.busy_timeout;
     CUBICML_ASSIGN_OR_RETURN(readers, ReaderPool::Open(read, options.readers));
   }
-  return std::unique_ptr<SqliteStudyStore>(new SqliteStudyStore(
+  std::unique_ptr<SqliteStudyStore> store(new SqliteStudyStore(
       options, std::move(lock), std::move(writer), std::move(readers)));
+  const absl::Status finished = store->FinishDeletes();
+  if (!finished.ok()) {
+    CUBICML_LOG(WARNING) << "trials of deleted studies are left for now"
+                         << Field("why", finished.ToString());
+  }
+  return store;
 }
 
 SqliteStudyStore::SqliteStudyStore(const Options& options,
@@ -131,6 +137,11 @@ absl::Status SqliteStudyStore::Close() {
 absl::Status SqliteStudyStore::Read(
     absl::FunctionRef<absl::Status(Database*)> read) {
   return readers_ != nullptr ? readers_->Read(read) : queue_.Apply(read);
+}
+
+absl::Status SqliteStudyStore::ReadLong(
+    absl::FunctionRef<absl::Status(Database*)> read) {
+  return readers_ != nullptr ? readers_->ReadLong(read) : queue_.Apply(read);
 }
 
 int64_t SqliteStudyStore::NowMicros() const {
@@ -372,44 +383,6 @@ absl::StatusOr<StoredStudy> SqliteStudyStore::UpdateStudy(
   });
   CUBICML_RETURN_IF_ERROR(written);
   return AnswerOf(std::move(change));
-}
-
-// ---- DeleteStudy ----
-
-constexpr absl::string_view kFindStudySql =
-    "SELECT id, etag FROM studies WHERE name = ?1";
-constexpr absl::string_view kCountHeldTrialsSql =
-    "SELECT count(*) FROM trials WHERE study_id = ?1 "
-    "AND state IN ('ACTIVE', 'STOPPING')";
-constexpr absl::string_view kDeleteStudySql =
-    "DELETE FROM studies WHERE id = ?1";
-
-absl::Status SqliteStudyStore::DeleteStudy(absl::string_view name,
-                                           absl::string_view etag, bool force,
-                                           const RequestKey& key) {
-  const int64_t now_us = NowMicros();
-  return queue_.Apply([&](Database* db) -> absl::Status {
-    CUBICML_ASSIGN_OR_RETURN(const std::optional<RequestAnswer> answered,
-                             FindRequest(db, key));
-    if (answered.has_value()) return absl::OkStatus();
-    CUBICML_ASSIGN_OR_RETURN(Statement find, db->Cached(kFindStudySql));
-    find.BindText(1, name);
-    CUBICML_ASSIGN_OR_RETURN(const bool found, find.Step());
-    if (!found) return StudyNotFoundError(name);
-    const int64_t id = find.Int(0);
-    if (!etag.empty() && find.Text(1) != etag) return StaleEtagError(name);
-    CUBICML_ASSIGN_OR_RETURN(Statement count, db->Cached(kCountHeldTrialsSql));
-    count.BindInt(1, id);
-    CUBICML_RETURN_IF_ERROR(count.Step().status());
-    const int64_t held = count.Int(0);
-    if (held > 0 && !force) return StudyInUseError(name, held);
-    count.Reset();
-    find.Reset();  // nothing may be reading what is deleted
-    CUBICML_ASSIGN_OR_RETURN(Statement erase, db->Cached(kDeleteStudySql));
-    erase.BindInt(1, id);
-    CUBICML_RETURN_IF_ERROR(erase.Run());
-    return InsertRequest(db, key, now_us, {});
-  });
 }
 
 }  // namespace cubicml

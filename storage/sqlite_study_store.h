@@ -2,8 +2,9 @@
 //
 // The StudyStore of production: one SQLite file in WAL mode. Changes go through
 // a CommitQueue, reads through a ReaderPool. The SQL stands above the function
-// that uses it; studies are in sqlite_study_store.cc, trials in
-// sqlite_trials.cc, lists in sqlite_lists.cc, models in sqlite_models.cc.
+// that uses it; studies are in sqlite_study_store.cc and sqlite_deletes.cc,
+// trials in sqlite_trials.cc, lists in sqlite_lists.cc, models in
+// sqlite_models.cc.
 
 #ifndef CUBICML_STORAGE_SQLITE_STUDY_STORE_H_
 #define CUBICML_STORAGE_SQLITE_STUDY_STORE_H_
@@ -107,6 +108,12 @@ class SqliteStudyStore final : public StudyStore {
 
   // All that `read` sees is of one moment. It must not call the store.
   absl::Status Read(absl::FunctionRef<absl::Status(Database*)> read);
+  // For lists and scans, which may take long: updates never wait for them.
+  absl::Status ReadLong(absl::FunctionRef<absl::Status(Database*)> read);
+  // Deletes a study that was set aside, in pieces that let others in between.
+  absl::Status DeleteSetAside(int64_t id);
+  // All of those that an end of the process has left.
+  absl::Status FinishDeletes();
   int64_t NowMicros() const;
   // How often an update is tried on the calling thread.
   int OptimisticTries() const;

@@ -11,6 +11,7 @@
 #ifndef CUBICML_STORAGE_STUDY_STORE_H_
 #define CUBICML_STORAGE_STUDY_STORE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -70,15 +71,20 @@ struct StoredModel {
   std::string checkpoint;        // bytes of the predictor
 };
 
+// Trials that ScanTrials reads at once. Who takes a scan page by page, from
+// where the last page ended, takes as many: others would be read in vain.
+inline constexpr size_t kScanPageTrials = 256;
+
 // Thread-safe. Every method may block on the disk. Besides the codes listed,
 // all may return:
-//   RESOURCE_EXHAUSTED  the queue of writes, or the disk, is full
+//   RESOURCE_EXHAUSTED  the queue of writes, or the disk, is full, or another
+//                       process holds the database
 //   DATA_LOSS           what is stored cannot be read
 //   UNAVAILABLE         the store is closed, or refuses writes after a failure
-//   ABORTED             another process holds the database
 //   INTERNAL            anything else of the database
-// A method that returns an error has changed nothing; one that returns OK has
-// made its change durable.
+// A method that returns OK has made its change durable; one that returns an
+// error has changed nothing, but for INTERNAL and DATA_LOSS after a commit that
+// the disk failed on: whether a restart finds that change is not known.
 class StudyStore {
  public:
   // Changes a copy of what is stored; an error it returns is the caller's

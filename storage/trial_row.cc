@@ -9,43 +9,36 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/field_error.h"
 #include "base/log.h"
 #include "base/status_macros.h"
-#include "base/utf8.h"
 #include "storage/json_text.h"
 #include "storage/proto_time.h"
 
 namespace cubicml {
 namespace {
 
-absl::Status CheckText(absl::string_view text, absl::string_view path) {
-  if (IsValidUtf8(text)) return absl::OkStatus();
-  return FieldError(path, "not valid UTF-8");
-}
-
 template <typename Map>
 absl::Status CheckKeys(const Map& map, absl::string_view path) {
   for (const auto& entry : map) {
-    CUBICML_RETURN_IF_ERROR(CheckText(entry.first, path));
+    CUBICML_RETURN_IF_ERROR(CheckUtf8(entry.first, path));
   }
   return absl::OkStatus();
 }
 
 // The strings that no JSON column holds.
 absl::Status CheckTrialStrings(const v1::Trial& trial) {
-  CUBICML_RETURN_IF_ERROR(CheckText(trial.name(), "name"));
-  CUBICML_RETURN_IF_ERROR(CheckText(trial.client_id(), "client_id"));
-  CUBICML_RETURN_IF_ERROR(CheckText(trial.reason_detail(), "reason_detail"));
+  CUBICML_RETURN_IF_ERROR(CheckUtf8(trial.name(), "name"));
+  CUBICML_RETURN_IF_ERROR(CheckUtf8(trial.client_id(), "client_id"));
+  CUBICML_RETURN_IF_ERROR(CheckUtf8(trial.reason_detail(), "reason_detail"));
   CUBICML_RETURN_IF_ERROR(
-      CheckText(trial.suggestion().searcher(), "suggestion.searcher"));
+      CheckUtf8(trial.suggestion().searcher(), "suggestion.searcher"));
   CUBICML_RETURN_IF_ERROR(CheckKeys(trial.suggestion().prediction().metrics(),
                                     "suggestion.prediction.metrics"));
   CUBICML_RETURN_IF_ERROR(
       CheckKeys(trial.intermediate().metrics(), "intermediate.metrics"));
   CUBICML_RETURN_IF_ERROR(CheckKeys(trial.labels(), "labels"));
   for (const auto& label : trial.labels()) {
-    CUBICML_RETURN_IF_ERROR(CheckText(label.second, "labels"));
+    CUBICML_RETURN_IF_ERROR(CheckUtf8(label.second, "labels"));
   }
   return absl::OkStatus();
 }
@@ -69,7 +62,7 @@ absl::Status CheckStrings(const google::protobuf::Message& message,
             field->is_repeated()
                 ? reflection.GetRepeatedString(message, field, i)
                 : reflection.GetString(message, field);
-        CUBICML_RETURN_IF_ERROR(CheckText(text, path));
+        CUBICML_RETURN_IF_ERROR(CheckUtf8(text, path));
       } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
         CUBICML_RETURN_IF_ERROR(
             CheckStrings(field->is_repeated()

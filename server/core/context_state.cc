@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "server/core/stable_hash.h"
+#include "base/stable_hash.h"
 
 namespace cubicml {
 namespace {
@@ -22,6 +22,29 @@ std::optional<Point> FindBaseline(const StudyDefinition& definition,
 
 }  // namespace
 
+void BaselineTally::Add(const std::vector<double>& metrics) {
+  for (size_t i = 0; i < metrics.size(); ++i) {
+    if (std::isnan(metrics[i])) continue;
+    sums_[i] += metrics[i];
+    ++counts_[i];
+  }
+}
+
+BaselineMetrics BaselineTally::Means(const StudyDefinition& definition) const {
+  BaselineMetrics means;
+  for (size_t i = 0; i < counts_.size(); ++i) {
+    if (counts_[i] == 0) continue;
+    means[definition.metrics()[i].name] =
+        sums_[i] / static_cast<double>(counts_[i]);
+  }
+  return means;
+}
+
+std::optional<double> BaselineTally::objective() const {
+  if (counts_.front() == 0) return std::nullopt;
+  return sums_.front() / static_cast<double>(counts_.front());
+}
+
 ContextState::ContextState(int group_in, Context context_in,
                            const StudyDefinition& definition)
     : group(group_in),
@@ -30,15 +53,10 @@ ContextState::ContextState(int group_in, Context context_in,
       baseline(FindBaseline(definition, context)),
       baseline_key(
           baseline.has_value() ? definition.space()->PointKey(*baseline) : ""),
-      baseline_sums_(definition.metrics().size()),
-      baseline_counts_(definition.metrics().size()) {}
+      baseline_tally_(definition.metrics().size()) {}
 
 bool ContextState::IsTaken(const std::string& key) const {
   return measured_.contains(key) || unmeasured_.contains(key);
-}
-
-bool ContextState::IsMeasured(const std::string& key) const {
-  return measured_.contains(key);
 }
 
 size_t ContextState::explored() const {
@@ -91,11 +109,7 @@ void ContextState::AddMeasurement(const MeasuredRow& measured, size_t row,
                 [&](const Pick& pick) { return pick.key == measured.key; });
   if (!measured.feasible) return;
   if (baseline.has_value() && measured.key == baseline_key) {
-    for (size_t i = 0; i < measured.metrics.size(); ++i) {
-      if (std::isnan(measured.metrics[i])) continue;
-      baseline_sums_[i] += measured.metrics[i];
-      ++baseline_counts_[i];
-    }
+    baseline_tally_.Add(measured.metrics);
   }
   const double objective = measured.metrics.front();
   if (std::isnan(objective)) return;
@@ -106,22 +120,6 @@ void ContextState::AddMeasurement(const MeasuredRow& measured, size_t row,
       // The first of equals, however they arrived.
       (objective == best_->objective && measured.number < best_->number);
   if (better) best_ = Best{measured.number, objective, row};
-}
-
-BaselineMetrics ContextState::baseline_metrics(
-    const StudyDefinition& definition) const {
-  BaselineMetrics metrics;
-  for (size_t i = 0; i < baseline_counts_.size(); ++i) {
-    if (baseline_counts_[i] == 0) continue;
-    metrics[definition.metrics()[i].name] =
-        baseline_sums_[i] / static_cast<double>(baseline_counts_[i]);
-  }
-  return metrics;
-}
-
-std::optional<double> ContextState::baseline_objective() const {
-  if (baseline_counts_.front() == 0) return std::nullopt;
-  return baseline_sums_.front() / static_cast<double>(baseline_counts_.front());
 }
 
 }  // namespace cubicml

@@ -20,11 +20,28 @@
 #include "cubicml/v1/study.pb.h"
 #include "server/core/search_task.h"
 #include "server/core/study_definition.h"
+#include "server/core/valid_walk.h"
 
 namespace cubicml {
 
 // How often a configuration is handed out before it counts as tried.
 inline constexpr int32_t kMaxAttempts = 3;
+
+// What the baseline of a context has measured so far.
+class BaselineTally {
+ public:
+  explicit BaselineTally(size_t metrics) : sums_(metrics), counts_(metrics) {}
+
+  // By metric, NaN where not measured.
+  void Add(const std::vector<double>& metrics);
+  BaselineMetrics Means(const StudyDefinition& definition) const;
+  // The mean of the first objective.
+  std::optional<double> objective() const;
+
+ private:
+  std::vector<double> sums_;  // by metric
+  std::vector<size_t> counts_;
+};
 
 // Not thread-safe: guarded by the study's mutex.
 class ContextState {
@@ -55,7 +72,6 @@ class ContextState {
   // It is measured, running, lost, or withdrawn: not to be suggested again
   // except on purpose.
   bool IsTaken(const std::string& key) const;
-  bool IsMeasured(const std::string& key) const;
   size_t taken() const { return measured_.size() + unmeasured_.size(); }
   // Those taken besides the baseline.
   size_t explored() const;
@@ -90,9 +106,7 @@ class ContextState {
                       const StudyDefinition& definition);
   size_t finished() const { return finished_; }
   const std::optional<Best>& best() const { return best_; }
-  // Mean of what the baseline measured, by metric.
-  BaselineMetrics baseline_metrics(const StudyDefinition& definition) const;
-  std::optional<double> baseline_objective() const;
+  const BaselineTally& baseline_tally() const { return baseline_tally_; }
 
   // ---- Suggestions ahead ----
 
@@ -105,6 +119,8 @@ class ContextState {
   bool design_done = false;  // and all of it is taken
   // taken() when a search found nothing more; none so far if unset.
   std::optional<size_t> exhausted_at;
+  // Whether any configuration is valid here, once that was found out.
+  Existence any_valid = Existence::kUnknown;
   // When a suggestion was last asked for, by the study's count of calls; 0 for
   // never.
   uint64_t last_asked = 0;
@@ -116,8 +132,7 @@ class ContextState {
   std::deque<Pick> lost_;
   size_t finished_ = 0;
   std::optional<Best> best_;
-  std::vector<double> baseline_sums_;  // by metric
-  std::vector<size_t> baseline_counts_;
+  BaselineTally baseline_tally_;
 };
 
 }  // namespace cubicml

@@ -19,7 +19,7 @@ constexpr size_t kFingerprintBytes = 16;
 
 std::string FormatFingerprint(const StudyDefinition& definition) {
   return absl::StrCat(
-      absl::Hex(definition.features_fingerprint(), absl::kZeroPad16));
+      absl::Hex(definition.model_fingerprint(), absl::kZeroPad16));
 }
 
 }  // namespace
@@ -43,7 +43,8 @@ absl::StatusOr<std::shared_ptr<const Model>> ParseModel(
   bytes.remove_prefix(kMagic.size());
   if (bytes.substr(0, kFingerprintBytes) != FormatFingerprint(definition)) {
     return absl::FailedPreconditionError(
-        "the features of the study have changed since the model was trained");
+        "the features or metrics of the study have changed since the model "
+        "was trained");
   }
   bytes.remove_prefix(kFingerprintBytes);
   CUBICML_ASSIGN_OR_RETURN(std::unique_ptr<Predictor> predictor,

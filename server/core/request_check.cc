@@ -15,9 +15,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/field_error.h"
+#include "base/stable_hash.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
-#include "server/core/stable_hash.h"
 
 namespace cubicml {
 namespace {

@@ -2,12 +2,14 @@
 
 #include "server/core/search_deadline.h"
 
+#include "base/executor.h"
+
 namespace cubicml {
 
-SearchDeadline::SearchDeadline(absl::Duration timeout)
-    : thread_([this, timeout] { Run(timeout); }) {}
+SearchTimer::SearchTimer(const Clock* clock)
+    : clock_(clock), thread_([this] { Run(); }) {}
 
-SearchDeadline::~SearchDeadline() {
+SearchTimer::~SearchTimer() {
   {
     MutexLock lock(&mu_);
     done_ = true;
@@ -16,12 +18,38 @@ SearchDeadline::~SearchDeadline() {
   thread_.join();
 }
 
-void SearchDeadline::Run(absl::Duration timeout) {
+SearchTimer::Key SearchTimer::Add(absl::Duration moment,
+                                  const std::stop_source& stop) {
+  MutexLock lock(&mu_);
+  const auto it = deadlines_.emplace(Key{moment, ++added_}, stop).first;
+  // The thread sleeps until the first of them.
+  if (it == deadlines_.begin()) wake_.NotifyAll();
+  return it->first;
+}
+
+void SearchTimer::Remove(const Key& key) {
+  MutexLock lock(&mu_);
+  deadlines_.erase(key);
+}
+
+void SearchTimer::Run() {
+  SetThreadName("search-timer");
   MutexLock lock(&mu_);
   while (!done_) {
-    if (!wake_.WaitFor(&mu_, timeout)) break;
+    if (deadlines_.empty()) {
+      wake_.Wait(&mu_);
+      continue;
+    }
+    const auto first = deadlines_.begin();
+    const absl::Duration left = first->first.first - clock_->Elapsed();
+    if (left > absl::ZeroDuration()) {
+      wake_.WaitFor(&mu_, left);
+      continue;
+    }
+    // Searches only ask their tokens: nothing runs in here under the lock.
+    first->second.request_stop();
+    deadlines_.erase(first);
   }
-  if (!done_) stop_.request_stop();
 }
 
 }  // namespace cubicml

@@ -10,6 +10,7 @@
 #include "base/status_macros.h"
 #include "predictor/searcher.h"
 #include "server/core/default_neighbour.h"
+#include "server/core/valid_walk.h"
 
 namespace cubicml {
 namespace {
@@ -18,6 +19,7 @@ namespace {
 // some milliseconds at most.
 constexpr int64_t kQuickSampleSteps = 20'000;
 constexpr int kQuickSamples = 16;
+constexpr absl::string_view kExhaustiveSearcher = "exhaustive";
 
 std::unique_ptr<Searcher> NewSearcher(const SearchTask& task) {
   switch (task.kind) {
@@ -121,6 +123,29 @@ Pick MakePick(const SearchTask& task, Point point, absl::string_view searcher) {
   return pick;
 }
 
+// For a search that came back with nothing, which may mean only that it did not
+// look everywhere: one more configuration, or none when there is none.
+absl::StatusOr<std::vector<Pick>> FindOverlooked(const SearchTask& task,
+                                                 const SearchProblem& problem,
+                                                 absl::string_view searcher) {
+  std::vector<Pick> picks;
+  // It looks everywhere, or says that it cannot.
+  if (searcher == kExhaustiveSearcher) return picks;
+  const Existence untaken =
+      FindValid(*problem.space, problem.context, problem.fixed, problem.stop,
+                [&](const Point& point) {
+                  if (problem.taken.contains(problem.space->PointKey(point))) {
+                    return false;
+                  }
+                  picks.push_back(MakePick(task, point, searcher));
+                  return true;
+                });
+  if (untaken == Existence::kUnknown) {
+    return absl::CancelledError("the search came to no end");
+  }
+  return picks;
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<Pick>> RunSearch(const SearchTask& task,
@@ -149,6 +174,10 @@ absl::StatusOr<std::vector<Pick>> RunSearch(const SearchTask& task,
     if (task.kind == SearchKind::kModel) {
       picks.back().suggestion.set_acquisition(candidate.acquisition);
     }
+  }
+  if (picks.empty()) {
+    CUBICML_ASSIGN_OR_RETURN(picks,
+                             FindOverlooked(task, problem, searcher->name()));
   }
   CUBICML_RETURN_IF_ERROR(AddPredictions(task, &picks));
   return picks;

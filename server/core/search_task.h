@@ -68,7 +68,8 @@ struct SearchTask {
 };
 
 // At most task.count configurations, the best first; fewer when there are no
-// more. The searcher's codes.
+// more, none only when there are none. The searcher's codes; CANCELLED also
+// when nothing was found, yet not all could be looked at.
 absl::StatusOr<std::vector<Pick>> RunSearch(const SearchTask& task,
                                             std::stop_token stop);
 

@@ -2,6 +2,8 @@
 
 #include "server/core/study_cache.h"
 
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 
 namespace cubicml {
@@ -9,11 +11,37 @@ namespace cubicml {
 StudyCache::StudyCache(StudyLoaderOptions options, size_t max_studies)
     : options_(options), max_studies_(max_studies) {}
 
+bool StudyCache::WaitForChangeLocked(absl::Duration deadline) {
+  const absl::Duration left = deadline - options_.clock->Elapsed();
+  return left > absl::ZeroDuration() && changed_.WaitFor(&mu_, left);
+}
+
+bool StudyCache::WaitUntilOpenLocked(const std::string& name,
+                                     absl::Duration deadline) {
+  while (entries_[name].closed) {
+    if (!WaitForChangeLocked(deadline)) return !entries_[name].closed;
+  }
+  return true;
+}
+
 absl::StatusOr<StudyCache::Handle> StudyCache::Acquire(
     const std::string& name) {
+  absl::StatusOr<Handle> handle =
+      AcquireBefore(name, options_.clock->Elapsed() + kMaxWait);
+  if (absl::IsDeadlineExceeded(handle.status())) {
+    return absl::UnavailableError(handle.status().message());
+  }
+  return handle;
+}
+
+absl::StatusOr<StudyCache::Handle> StudyCache::AcquireBefore(
+    const std::string& name, absl::Duration deadline) {
   {
     MutexLock lock(&mu_);
-    while (entries_[name].closed) changed_.Wait(&mu_);
+    if (!WaitUntilOpenLocked(name, deadline)) {
+      return absl::DeadlineExceededError(
+          absl::StrCat(name, " is being loaded or changed: try again"));
+    }
     Entry& entry = entries_[name];
     if (entry.study != nullptr) {
       ++entry.users;
@@ -39,29 +67,40 @@ absl::StatusOr<StudyCache::Handle> StudyCache::Acquire(
   return Handle(this, name, *std::move(loaded), /*exclusive=*/false);
 }
 
-StudyCache::Handle StudyCache::AcquireExclusive(const std::string& name) {
+absl::StatusOr<StudyCache::Handle> StudyCache::AcquireExclusive(
+    const std::string& name, absl::Duration max_wait) {
+  const absl::Duration deadline = options_.clock->Elapsed() + max_wait;
+  const absl::Status in_use =
+      absl::UnavailableError(absl::StrCat(name, " is in use: try again"));
   MutexLock lock(&mu_);
-  while (entries_[name].closed) changed_.Wait(&mu_);
+  if (!WaitUntilOpenLocked(name, deadline)) return in_use;
   // Newcomers wait from now on; those inside finish.
   Entry& entry = entries_[name];
   entry.closed = true;
-  while (entry.users > 0) changed_.Wait(&mu_);
+  while (entry.users > 0) {
+    if (WaitForChangeLocked(deadline) || entry.users == 0) continue;
+    entry.closed = false;
+    changed_.NotifyAll();
+    return in_use;
+  }
   entry.users = 1;
   return Handle(this, name, entry.study, /*exclusive=*/true);
 }
 
-void StudyCache::Release(const std::string& name, bool exclusive) {
+void StudyCache::Release(const std::string& name, bool exclusive, bool drop) {
   MutexLock lock(&mu_);
   const auto it = entries_.find(name);
-  --it->second.users;
-  if (exclusive) {
-    if (it->second.study != nullptr) it->second.study->Retire();
-    entries_.erase(it);
-    changed_.NotifyAll();
+  Entry& entry = it->second;
+  --entry.users;
+  if (!exclusive) {
+    // Only who changes a study waits for its users.
+    if (entry.closed && entry.users == 0) changed_.NotifyAll();
     return;
   }
-  // Only who changes a study waits for its users.
-  if (it->second.closed && it->second.users == 0) changed_.NotifyAll();
+  entry.closed = false;
+  if (drop && entry.study != nullptr) entry.study->Retire();
+  if (drop || entry.study == nullptr) entries_.erase(it);
+  changed_.NotifyAll();
 }
 
 void StudyCache::EvictLocked() {

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "base/mutex.h"
 #include "base/strong_id.h"
 #include "server/core/study_loader.h"
@@ -35,33 +36,47 @@ class StudyCache {
           study_(std::move(study)),
           exclusive_(exclusive) {}
     ~Handle() {
-      if (cache_ != nullptr) cache_->Release(name_, exclusive_);
+      if (cache_ != nullptr) cache_->Release(name_, exclusive_, drop_);
     }
     Handle(Handle&& other) noexcept
         : cache_(std::exchange(other.cache_, nullptr)),
           name_(std::move(other.name_)),
           study_(std::move(other.study_)),
-          exclusive_(other.exclusive_) {}
+          exclusive_(other.exclusive_),
+          drop_(other.drop_) {}
     Handle& operator=(Handle&&) = delete;
 
     StudyState* operator->() const { return study_.get(); }
     StudyState* get() const { return study_.get(); }
+
+    // The store has another study now: what is in memory is retired, and loaded
+    // anew when it is next used. REQUIRES: the handle is exclusive.
+    void Drop() { drop_ = true; }
 
    private:
     StudyCache* cache_;
     std::string name_;
     std::shared_ptr<StudyState> study_;
     bool exclusive_;
+    bool drop_ = false;
   };
 
   StudyCache(StudyLoaderOptions options, size_t max_studies);
 
-  // Loads the study when it is not in memory. NOT_FOUND, and the loader's.
+  // Loads the study when it is not in memory; of those who want it meanwhile
+  // one loads, and the others wait for at most kMaxWait. NOT_FOUND; UNAVAILABLE
+  // when the wait was in vain; and the loader's.
+  static constexpr absl::Duration kMaxWait = absl::Seconds(10);
   absl::StatusOr<Handle> Acquire(const std::string& name);
+  // The same, but DEADLINE_EXCEEDED when others still load or change the study
+  // at `deadline`, on Clock::Elapsed.
+  absl::StatusOr<Handle> AcquireBefore(const std::string& name,
+                                       absl::Duration deadline);
   // Waits until nobody uses the study and keeps others out while the handle
-  // lives; then the study is dropped, to be loaded anew. Loads nothing: the
-  // handle is empty when the study was not in memory, or does not exist.
-  Handle AcquireExclusive(const std::string& name);
+  // lives. Loads nothing: the handle is empty when the study was not in memory,
+  // or does not exist. UNAVAILABLE when it is still in use after `max_wait`.
+  absl::StatusOr<Handle> AcquireExclusive(const std::string& name,
+                                          absl::Duration max_wait = kMaxWait);
 
   // The id of a study, without loading it. NOT_FOUND.
   absl::StatusOr<StudyId> FindId(const std::string& name);
@@ -78,7 +93,13 @@ class StudyCache {
     uint64_t last_used = 0;
   };
 
-  void Release(const std::string& name, bool exclusive);
+  void Release(const std::string& name, bool exclusive, bool drop);
+  // False when `deadline` has passed.
+  bool WaitForChangeLocked(absl::Duration deadline)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Waits until nobody loads or changes it. False when `deadline` has passed.
+  bool WaitUntilOpenLocked(const std::string& name, absl::Duration deadline)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void EvictLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const StudyLoaderOptions options_;

@@ -12,9 +12,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/field_error.h"
+#include "base/stable_hash.h"
 #include "base/status_macros.h"
 #include "server/core/resource_name.h"
-#include "server/core/stable_hash.h"
 
 namespace cubicml {
 namespace {
@@ -222,9 +222,14 @@ StudyDefinition::StudyDefinition(v1::Study study,
     lease_ = absl::Seconds(study_.settings().lease().seconds()) +
              absl::Nanoseconds(study_.settings().lease().nanos());
   }
-  features_fingerprint_ =
-      StableHash(absl::StrCat(Featurizer::kVersion, "\n",
-                              absl::StrJoin(featurizer_.column_names(), "\n")));
+  std::string text =
+      absl::StrCat(Featurizer::kVersion, "\n",
+                   absl::StrJoin(featurizer_.column_names(), "\n"));
+  for (const MetricSchema& metric : metrics_) {
+    absl::StrAppend(&text, "\nmetric ", metric.name, metric.objective,
+                    metric.maximize);
+  }
+  model_fingerprint_ = StableHash(text);
 }
 
 absl::Status StudyDefinition::CheckExtends(const StudyDefinition& old) const {

@@ -54,8 +54,9 @@ class StudyDefinition {
   v1::Algorithm algorithm() const;
   absl::Duration lease() const { return lease_; }
   size_t initial_trials() const;
-  // Changes whenever the columns of the featurizer do.
-  uint64_t features_fingerprint() const { return features_fingerprint_; }
+  // Changes whenever what goes into a model does, the columns of the
+  // featurizer, or what comes out: a model knows metrics by their index only.
+  uint64_t model_fingerprint() const { return model_fingerprint_; }
 
   // ---- Measurements ----
 
@@ -79,7 +80,7 @@ class StudyDefinition {
   std::vector<MetricSchema> metrics_;
   std::map<std::string, size_t> metric_index_;
   absl::Duration lease_;
-  uint64_t features_fingerprint_ = 0;
+  uint64_t model_fingerprint_ = 0;
 };
 
 }  // namespace cubicml

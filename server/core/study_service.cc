@@ -15,11 +15,11 @@
 #include "base/field_error.h"
 #include "base/log.h"
 #include "base/rng.h"
+#include "base/stable_hash.h"
 #include "base/status_macros.h"
 #include "server/core/parsed_trial.h"
 #include "server/core/request_check.h"
 #include "server/core/resource_name.h"
-#include "server/core/stable_hash.h"
 #include "server/core/study_service_state.h"
 #include "server/core/trial_change.h"
 #include "server/core/trial_state.h"
@@ -86,13 +86,35 @@ absl::Status CopyMasked(const v1::UpdateStudyRequest& request,
   return absl::OkStatus();
 }
 
+// What an update makes of the study as it is stored. Pure.
+absl::Status ApplyUpdate(const v1::UpdateStudyRequest& request,
+                         v1::Study* stored) {
+  CUBICML_ASSIGN_OR_RETURN(
+      const std::shared_ptr<const StudyDefinition> old_definition,
+      StudyDefinition::Parse(*stored));
+  v1::Study changed = *stored;
+  CUBICML_RETURN_IF_ERROR(CopyMasked(request, &changed));
+  const absl::StatusOr<std::shared_ptr<const StudyDefinition>> definition =
+      StudyDefinition::Parse(changed);
+  CUBICML_RETURN_IF_ERROR(WithFieldPrefix(definition.status(), "study."));
+  CUBICML_RETURN_IF_ERROR((*definition)->CheckExtends(*old_definition));
+  const std::string& etag = request.study().etag();
+  if (!etag.empty() && etag != stored->etag()) {
+    return absl::AbortedError(
+        absl::StrCat(stored->name(), " was changed since this etag was read"));
+  }
+  *stored = std::move(changed);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 StudyService::State::State(StudyServiceOptions options_in)
     : options(options_in),
       cache({options.store, options.trainer, options.clock,
              options.clock->Elapsed()},
-            options.max_cached_studies) {}
+            options.max_cached_studies),
+      timer(options.clock) {}
 
 absl::StatusOr<StudyService::State::Change> StudyService::State::ChangeTrial(
     StudyState* study, TrialNumber number,
@@ -244,6 +266,17 @@ absl::StatusOr<v1::ListStudiesResponse> StudyService::ListStudies(
   return response;
 }
 
+v1::Study StudyService::State::FormatStored(StoredStudy stored) {
+  stored.study.mutable_progress();
+  const absl::StatusOr<StudyCache::Handle> study =
+      cache.Acquire(stored.study.name());
+  // It may be gone since, and its name another's.
+  if (study.ok() && (*study)->id() == stored.id) {
+    *stored.study.mutable_progress() = (*study)->Progress();
+  }
+  return std::move(stored.study);
+}
+
 absl::StatusOr<v1::Study> StudyService::UpdateStudy(
     const v1::UpdateStudyRequest& request) {
   const std::string& name = request.study().name();
@@ -251,39 +284,31 @@ absl::StatusOr<v1::Study> StudyService::UpdateStudy(
   CUBICML_ASSIGN_OR_RETURN(
       const RequestKey key,
       ParseRequestKey("UpdateStudy", request.request_id(), request));
+  // A rehearsal: tells whether this request was carried out before, and refuses
+  // a bad one while others go on using the study.
+  bool is_valid = false;
+  absl::StatusOr<StoredStudy> answered = state_->store().UpdateStudy(
+      name,
+      [&](v1::Study* stored) -> absl::Status {
+        CUBICML_RETURN_IF_ERROR(ApplyUpdate(request, stored));
+        is_valid = true;
+        return absl::CancelledError("only a rehearsal");
+      },
+      key);
+  if (answered.ok()) return state_->FormatStored(*std::move(answered));
+  if (!is_valid) return answered.status();
+  absl::StatusOr<StoredStudy> updated = absl::UnknownError("not tried");
   {
     // Nobody uses the study while it changes; who comes next finds it new.
-    const StudyCache::Handle lock = state_->cache.AcquireExclusive(name);
-    CUBICML_ASSIGN_OR_RETURN(const StoredStudy current,
-                             state_->store().GetStudy(name));
-    CUBICML_ASSIGN_OR_RETURN(
-        const std::shared_ptr<const StudyDefinition> old_definition,
-        StudyDefinition::Parse(current.study));
-    v1::Study changed = current.study;
-    CUBICML_RETURN_IF_ERROR(CopyMasked(request, &changed));
-    const absl::StatusOr<std::shared_ptr<const StudyDefinition>> definition =
-        StudyDefinition::Parse(changed);
-    CUBICML_RETURN_IF_ERROR(WithFieldPrefix(definition.status(), "study."));
-    CUBICML_RETURN_IF_ERROR((*definition)->CheckExtends(*old_definition));
-    const std::string& etag = request.study().etag();
-    CUBICML_RETURN_IF_ERROR(
-        state_->store()
-            .UpdateStudy(
-                name,
-                [&](v1::Study* stored) -> absl::Status {
-                  if (!etag.empty() && etag != stored->etag()) {
-                    return absl::AbortedError(absl::StrCat(
-                        name, " was changed since this etag was read"));
-                  }
-                  *stored = changed;
-                  return absl::OkStatus();
-                },
-                key)
-            .status());
+    CUBICML_ASSIGN_OR_RETURN(StudyCache::Handle lock,
+                             state_->cache.AcquireExclusive(name));
+    updated = state_->store().UpdateStudy(
+        name, [&](v1::Study* stored) { return ApplyUpdate(request, stored); },
+        key);
+    if (updated.ok()) lock.Drop();
   }
-  CUBICML_ASSIGN_OR_RETURN(const StudyCache::Handle study,
-                           state_->cache.Acquire(name));
-  return State::FormatStudy(*study.get());
+  CUBICML_RETURN_IF_ERROR(updated.status());
+  return state_->FormatStored(*std::move(updated));
 }
 
 absl::Status StudyService::DeleteStudy(const v1::DeleteStudyRequest& request) {
@@ -291,10 +316,17 @@ absl::Status StudyService::DeleteStudy(const v1::DeleteStudyRequest& request) {
   CUBICML_ASSIGN_OR_RETURN(
       const RequestKey key,
       ParseRequestKey("DeleteStudy", request.request_id(), request));
-  const StudyCache::Handle lock =
-      state_->cache.AcquireExclusive(request.name());
-  return state_->store().DeleteStudy(request.name(), request.etag(),
-                                     request.force(), key);
+  CUBICML_ASSIGN_OR_RETURN(StudyCache::Handle lock,
+                           state_->cache.AcquireExclusive(request.name()));
+  CUBICML_RETURN_IF_ERROR(state_->store().DeleteStudy(
+      request.name(), request.etag(), request.force(), key));
+  // Of a request that was carried out before, the name may be another's now.
+  const absl::StatusOr<StoredStudy> left =
+      state_->store().GetStudy(request.name());
+  const bool is_same =
+      left.ok() && lock.get() != nullptr && lock->id() == left->id;
+  if (!is_same) lock.Drop();
+  return absl::OkStatus();
 }
 
 }  // namespace cubicml

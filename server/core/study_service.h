@@ -71,9 +71,12 @@ class StudyService {
   absl::StatusOr<v1::Study> UpdateStudy(const v1::UpdateStudyRequest& request);
   absl::Status DeleteStudy(const v1::DeleteStudyRequest& request);
 
-  // `deadline`: on Clock::Elapsed(). Answers before it.
+  // `deadline`: on Clock::Elapsed(). Answers before it. `is_cancelled` tells
+  // whether the caller went away (null: never does); CANCELLED then. No trial
+  // is made that nobody would receive.
   absl::StatusOr<v1::SuggestTrialsResponse> SuggestTrials(
-      const v1::SuggestTrialsRequest& request, absl::Duration deadline);
+      const v1::SuggestTrialsRequest& request, absl::Duration deadline,
+      const std::function<bool()>& is_cancelled = nullptr);
   absl::StatusOr<v1::HeartbeatResponse> Heartbeat(
       const v1::HeartbeatRequest& request);
   absl::StatusOr<v1::Trial> CompleteTrial(
@@ -106,6 +109,9 @@ class StudyService {
   int TrainPendingStudies(std::stop_token stop);
   // Ends the trials whose lease has lapsed. Returns how many.
   absl::StatusOr<int> ExpireLeases();
+  // Forgets the answers to calls of more than a day ago; looks at most once an
+  // hour, however often it is called. Returns how many were forgotten.
+  absl::StatusOr<int64_t> ForgetOldRequests();
   // Returns when a study may need training, after `timeout`, or when a stop is
   // requested.
   void WaitForWork(absl::Duration timeout, std::stop_token stop);

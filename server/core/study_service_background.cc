@@ -20,46 +20,68 @@ namespace cubicml {
 namespace {
 
 constexpr int kStudyPage = 1000;
+// What tuning_service.proto promises, and how often we look.
+constexpr absl::Duration kRequestMemory = absl::Hours(24);
+constexpr absl::Duration kForgettingInterval = absl::Hours(1);
 
 }  // namespace
 
-bool StudyService::State::TrainStudy(StudyState* study,
-                                     const std::stop_token& stop) {
+// Null when there is none, which was told to whom it concerns.
+std::shared_ptr<const Model> StudyService::State::MakeModel(
+    StudyState* study, const std::stop_token& stop) {
   const std::string& name = study->definition().name();
-  const StudyState::TrainingInput input = study->BeginTraining();
-  const absl::StatusOr<std::shared_ptr<const Model>> model = TrainModel(
-      study->definition(), input, *options.trainer, *options.clock, stop);
+  const absl::StatusOr<std::shared_ptr<const Model>> model =
+      TrainModel(study->definition(), study->BeginTraining(), *options.trainer,
+                 *options.clock, stop);
+  if (model.ok()) return *model;
   if (absl::IsCancelled(model.status())) {
     study->RetryTraining();
-    return false;
+    return nullptr;
   }
   // Too few rows; more will come.
-  if (absl::IsFailedPrecondition(model.status())) return false;
-  if (!model.ok()) {
-    observer().OnModelRefused(name, model.status());
-    CUBICML_LOG(WARNING) << "a model was refused" << Field("study", name)
-                         << Field("why", model.status().ToString());
-    return false;
-  }
-  if (study->retired()) return false;
+  if (absl::IsFailedPrecondition(model.status())) return nullptr;
+  observer().OnModelRefused(name, model.status());
+  CUBICML_LOG(WARNING) << "a model was refused" << Field("study", name)
+                       << Field("why", model.status().ToString());
+  return nullptr;
+}
+
+// Returns whether it is stored.
+bool StudyService::State::StoreModel(StudyState* study,
+                                     std::shared_ptr<const Model> model) {
   const absl::Status stored = store().CreateModel(
-      study->id(), FormatModel(study->definition(), **model));
-  if (!stored.ok()) {
-    if (absl::IsAlreadyExists(stored)) study->SetModelVersion(input.version);
+      study->id(), FormatModel(study->definition(), *model));
+  if (stored.ok()) return true;
+  CUBICML_LOG(WARNING) << "a model could not be stored"
+                       << Field("study", study->definition().name())
+                       << Field("why", stored.ToString());
+  if (absl::IsAlreadyExists(stored)) {
+    study->SetModelVersion(model->quality.model_version());
     study->RetryTraining();
-    CUBICML_LOG(WARNING) << "a model could not be stored"
-                         << Field("study", name)
-                         << Field("why", stored.ToString());
+  } else {
+    // Training takes minutes: what it made waits for the store.
+    study->KeepUnstored(std::move(model));
+  }
+  return false;
+}
+
+bool StudyService::State::TrainStudy(StudyState* study,
+                                     const std::stop_token& stop) {
+  // What is trained now could not be stored.
+  if (!store().WriteHealth().ok()) return false;
+  std::shared_ptr<const Model> model = study->TakeUnstored();
+  if (model == nullptr) model = MakeModel(study, stop);
+  if (model == nullptr || study->retired() || !StoreModel(study, model)) {
     return false;
   }
   std::vector<StudyState::AheadList> lists;
-  for (SearchTask& task : study->MakeAheadTasks(*model)) {
+  for (SearchTask& task : study->MakeAheadTasks(model)) {
     absl::StatusOr<std::vector<Pick>> picks = RunSearch(task, stop);
     // Without a list the next call searches itself, and tells what is wrong.
     if (picks.ok()) lists.push_back({std::move(task), *std::move(picks)});
   }
-  study->InstallModel(*model, std::move(lists));
-  observer().OnModelTrained(name, (*model)->quality);
+  study->InstallModel(model, std::move(lists));
+  observer().OnModelTrained(study->definition().name(), model->quality);
   return true;
 }
 
@@ -142,6 +164,19 @@ absl::StatusOr<int> StudyService::ExpireLeases() {
     expired += state_->ExpireStudyLeases(study->get());
   }
   return expired;
+}
+
+absl::StatusOr<int64_t> StudyService::ForgetOldRequests() {
+  const Clock& clock = *state_->options.clock;
+  {
+    MutexLock lock(&state_->mu);
+    const absl::Duration now = clock.Elapsed();
+    if (now < state_->next_forgetting.value_or(now)) return 0;
+    // Also after an error: a store that refuses writes is not asked each
+    // second.
+    state_->next_forgetting = now + kForgettingInterval;
+  }
+  return state_->store().DeleteRequestsBefore(clock.Now() - kRequestMemory);
 }
 
 void StudyService::WaitForWork(absl::Duration timeout, std::stop_token stop) {

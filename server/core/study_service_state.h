@@ -8,6 +8,7 @@
 #define CUBICML_SERVER_CORE_STUDY_SERVICE_STATE_H_
 
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "base/mutex.h"
 #include "base/strong_id.h"
 #include "cubicml/v1/study.pb.h"
+#include "server/core/search_deadline.h"
 #include "server/core/study_cache.h"
 #include "server/core/study_service.h"
 #include "server/core/study_state.h"
@@ -44,6 +46,8 @@ struct StudyService::State {
   void WakeTrainer();
   // As it is now, with its progress.
   static v1::Study FormatStudy(const StudyState& study);
+  // As the store answered, with its progress now.
+  v1::Study FormatStored(StoredStudy stored);
 
   // ---- Suggestions (study_service_suggest.cc) ----
 
@@ -62,6 +66,9 @@ struct StudyService::State {
   // Adds to `response`. An error has stored the batches before it.
   absl::Status StoreImported(StudyState* study, std::vector<v1::Trial> trials,
                              v1::ImportTrialsResponse* response);
+  std::shared_ptr<const Model> MakeModel(StudyState* study,
+                                         const std::stop_token& stop);
+  bool StoreModel(StudyState* study, std::shared_ptr<const Model> model);
   // Returns whether the study has a new model.
   bool TrainStudy(StudyState* study, const std::stop_token& stop);
   // Returns how many trials ended.
@@ -74,9 +81,12 @@ struct StudyService::State {
   StudyStore& store() const { return *options.store; }
 
   StudyCache cache;
+  SearchTimer timer;
   Mutex mu;
   CondVar work;
   bool work_pending ABSL_GUARDED_BY(mu) = false;
+  // When old requests are looked for, on Clock::Elapsed; unset: at once.
+  std::optional<absl::Duration> next_forgetting ABSL_GUARDED_BY(mu);
 };
 
 }  // namespace cubicml

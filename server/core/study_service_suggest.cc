@@ -3,6 +3,7 @@
 // StudyService::SuggestTrials.
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -69,6 +70,14 @@ v1::Trial MakeTrial(const StudyDefinition& definition,
   return trial;
 }
 
+v1::SuggestTrialsResponse BusyResponse(absl::string_view detail) {
+  v1::SuggestTrialsResponse response;
+  response.set_no_trial_reason(v1::SuggestTrialsResponse::BUSY);
+  response.set_no_trial_detail(std::string(detail));
+  *response.mutable_retry_delay() = DurationToProto(kBusyRetryDelay);
+  return response;
+}
+
 // The first `count` different ones, by number.
 void SetTrials(std::vector<v1::Trial> trials, size_t count,
                v1::SuggestTrialsResponse* response) {
@@ -80,6 +89,16 @@ void SetTrials(std::vector<v1::Trial> trials, size_t count,
   }
   for (auto& [number, trial] : by_number) {
     *response->add_trials() = std::move(trial);
+  }
+}
+
+// Those that were not stored may be picked again. The last first, so that they
+// come back in their order.
+void ReleasePicks(const SuggestionCall& call, const std::vector<Pick>& picks,
+                  const std::unordered_set<std::string>& stored,
+                  StudyState* study) {
+  for (auto pick = picks.rbegin(); pick != picks.rend(); ++pick) {
+    if (!stored.contains(pick->key)) study->Release(call.need.group, *pick);
   }
 }
 
@@ -133,22 +152,27 @@ absl::StatusOr<std::vector<v1::Trial>> StudyService::State::CreateTrials(
     }
   }
   // Nothing was stored, or another call with this request id came first.
-  // The last first, so that they come back in their order.
-  for (auto pick = picks.rbegin(); pick != picks.rend(); ++pick) {
-    if (!stored.contains(pick->key)) study->Release(call.need.group, *pick);
-  }
+  ReleasePicks(call, picks, stored, study);
   return created;
 }
 
 absl::StatusOr<v1::SuggestTrialsResponse> StudyService::SuggestTrials(
-    const v1::SuggestTrialsRequest& request, absl::Duration deadline) {
+    const v1::SuggestTrialsRequest& request, absl::Duration deadline,
+    const std::function<bool()>& is_cancelled) {
   const absl::Duration start = state_->options.clock->Elapsed();
   CUBICML_RETURN_IF_ERROR(CheckRequest(request));
   CUBICML_ASSIGN_OR_RETURN(
       const RequestKey key,
       ParseRequestKey("SuggestTrials", request.request_id(), request));
-  CUBICML_ASSIGN_OR_RETURN(const StudyCache::Handle study,
-                           state_->cache.Acquire(request.parent()));
+  const absl::Duration thinking_deadline =
+      ThinkingDeadline(start, deadline, state_->options.default_deadline);
+  const absl::StatusOr<StudyCache::Handle> handle =
+      state_->cache.AcquireBefore(request.parent(), thinking_deadline);
+  if (absl::IsDeadlineExceeded(handle.status())) {
+    return BusyResponse(handle.status().message());
+  }
+  CUBICML_RETURN_IF_ERROR(handle.status());
+  const StudyCache::Handle& study = *handle;
   const SearchSpace& space = *study->definition().space();
   SuggestionCall call;
   CUBICML_ASSIGN_OR_RETURN(call.context, space.ParseContext(request.context()));
@@ -160,8 +184,7 @@ absl::StatusOr<v1::SuggestTrialsResponse> StudyService::SuggestTrials(
   call.need.exploit = request.mode() == v1::SuggestTrialsRequest::EXPLOIT;
   call.mode = request.mode();
   call.count = static_cast<size_t>(std::max(1, request.count()));
-  call.deadline =
-      ThinkingDeadline(start, deadline, state_->options.default_deadline);
+  call.deadline = thinking_deadline;
 
   std::vector<v1::Trial> trials =
       state_->RenewHeldTrials(study.get(), call, request.client_id());
@@ -180,11 +203,18 @@ absl::StatusOr<v1::SuggestTrialsResponse> StudyService::SuggestTrials(
   SuggestionChoice choice;
   if (trials.size() < call.count) {
     call.count -= trials.size();
-    CUBICML_ASSIGN_OR_RETURN(
-        choice,
-        ChooseConfigurations(call, *state_->options.clock, study.get()));
+    CUBICML_ASSIGN_OR_RETURN(choice,
+                             ChooseConfigurations(call, *state_->options.clock,
+                                                  &state_->timer, study.get()));
     if (study->NeedsRefill()) state_->WakeTrainer();
-    const absl::Duration thinking = state_->options.clock->Elapsed() - start;
+    const absl::Duration now = state_->options.clock->Elapsed();
+    const absl::Duration thinking = now - start;
+    const bool cancelled = is_cancelled != nullptr && is_cancelled();
+    if (cancelled || now >= deadline) {
+      ReleasePicks(call, choice.picks, {}, study.get());
+      if (cancelled) return absl::CancelledError("the client went away");
+      return BusyResponse("the deadline came before a trial could be made");
+    }
     CUBICML_ASSIGN_OR_RETURN(
         std::vector<v1::Trial> created,
         state_->CreateTrials(study.get(), request, call, choice.picks, key));

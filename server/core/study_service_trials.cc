@@ -158,10 +158,11 @@ absl::Status StudyService::ImportTrials(absl::string_view parent,
   CUBICML_RETURN_IF_ERROR(CheckStudyName("parent", parent));
   CUBICML_ASSIGN_OR_RETURN(const StudyCache::Handle study,
                            state_->cache.Acquire(std::string(parent)));
+  ImportCheck check(study.get());
   std::vector<v1::Trial> accepted;
   for (const v1::Trial& trial : trials) {
     absl::StatusOr<v1::Trial> checked =
-        CheckImport(trial, *study.get(), state_->options.clock->Now());
+        check.Check(trial, state_->options.clock->Now());
     if (checked.ok()) {
       accepted.push_back(*std::move(checked));
     } else {

@@ -150,20 +150,6 @@ void StudyState::AddRowLocked(const ParsedTrial& parsed,
   }
 }
 
-void StudyState::ApplyRenewal(TrialNumber number, const v1::Trial& trial,
-                              uint64_t ticket) {
-  MutexLock lock(&mu_);
-  const auto record = records_.find(number.value);
-  const auto active = active_.find(number.value);
-  if (record == records_.end() || active == active_.end() ||
-      record->second.ticket > ticket) {
-    return;
-  }
-  record->second.ticket = ticket;
-  active->second.expire_time = TimeFromProto(trial.lease_expire_time());
-  active->second.expire_moment = clock_->Elapsed() + definition_->lease();
-}
-
 void StudyState::ApplyUnreadable(v1::Trial::State state) {
   MutexLock lock(&mu_);
   ++counts_[state];
@@ -176,18 +162,9 @@ BaselineMetrics StudyState::FindBaseline(TrialNumber number) const {
       record->second.baseline) {
     return {};
   }
-  return contexts_[static_cast<size_t>(record->second.group)]->baseline_metrics(
-      *definition_);
-}
-
-BaselineMetrics StudyState::FindBaseline(const Context& context,
-                                         const std::string& key) const {
-  MutexLock lock(&mu_);
-  const auto group = groups_.find(context.key);
-  if (group == groups_.end()) return {};
-  const ContextState& state = *contexts_[static_cast<size_t>(group->second)];
-  if (state.baseline_key == key) return {};
-  return state.baseline_metrics(*definition_);
+  return contexts_[static_cast<size_t>(record->second.group)]
+      ->baseline_tally()
+      .Means(*definition_);
 }
 
 std::vector<StudyState::HeldTrial> StudyState::ListHeld(
@@ -256,7 +233,7 @@ v1::StudyProgress StudyState::Progress() const {
   if (model_ != nullptr) *progress.mutable_surrogate() = model_->quality;
   if (main_group_ < 0) return progress;
   const ContextState& main = *contexts_[static_cast<size_t>(main_group_)];
-  const std::optional<double> baseline = main.baseline_objective();
+  const std::optional<double> baseline = main.baseline_tally().objective();
   if (baseline.has_value()) progress.set_baseline_objective(*baseline);
   if (!main.best().has_value()) return progress;
   const double best = main.best()->objective;

@@ -31,6 +31,9 @@
 
 namespace cubicml {
 
+// Different contexts of a study; more are refused.
+inline constexpr size_t kMaxContexts = 65'536;
+
 // What a suggestion is for.
 struct SuggestionNeed {
   int group = 0;  // the context
@@ -51,29 +54,29 @@ class StudyState {
 
   StudyId id() const { return id_; }
   const StudyDefinition& definition() const { return *definition_; }
-  const std::shared_ptr<const StudyDefinition>& shared_definition() const {
-    return definition_;
-  }
 
   // ---- Trials ----
 
-  // Changes of one trial are ordered by tickets, which are drawn inside the
-  // store's transaction: what the store did first is never applied last.
+  // Changes of one trial are ordered by tickets. They are drawn when the change
+  // is made of what is stored, and the store refuses one that was made of
+  // something older: what the store did first is never applied last.
   uint64_t NewTicket() { return next_ticket_.fetch_add(1) + 1; }
   // The trial is now as the store has it. `lease_left` counts for held ones.
   void Apply(const ParsedTrial& parsed, uint64_t ticket,
              absl::Duration lease_left);
-  // As Apply, for a trial that is held and only had its lease renewed.
-  void ApplyRenewal(TrialNumber number, const v1::Trial& trial,
-                    uint64_t ticket);
   // For a stored trial that does not fit its study: it is only counted.
   void ApplyUnreadable(v1::Trial::State state);
 
   // What a measurement of this trial's context is compared with: empty when
   // nothing was measured, or the trial is itself a baseline.
   BaselineMetrics FindBaseline(TrialNumber number) const;
-  BaselineMetrics FindBaseline(const Context& context,
-                               const std::string& key) const;
+  // Makes a context known, for measurements that are brought from elsewhere.
+  // RESOURCE_EXHAUSTED when there are too many.
+  struct ContextBaseline {
+    std::string key;  // of the baseline; empty where there is none
+    BaselineTally tally;
+  };
+  absl::StatusOr<ContextBaseline> AddContext(const Context& context);
 
   // Active trials of this client and context, by number.
   struct HeldTrial {
@@ -134,6 +137,9 @@ class StudyState {
   // It will not be handed out, now or later.
   void Discard(int group, const Pick& pick);
   bool AnyRunning(int group) const;
+  // Whether any configuration of the context is valid, as far as it is known.
+  Existence AnyValid(int group) const;
+  void RememberAnyValid(int group, Existence any);
 
   // ---- Model (study_state_suggest.cc) ----
 
@@ -146,8 +152,12 @@ class StudyState {
     int64_t version = 0;
   };
   TrainingInput BeginTraining();
-  // The last attempt could not be kept for a reason that passes: try again.
+  // The last attempt came to nothing for a reason that passes: try again.
   void RetryTraining();
+  // A model that the store did not take: training is needed until it is taken
+  // back, to be stored.
+  void KeepUnstored(std::shared_ptr<const Model> model);
+  std::shared_ptr<const Model> TakeUnstored();  // null for none
   // Tasks that compute suggestions of recent contexts with this model.
   std::vector<SearchTask> MakeAheadTasks(std::shared_ptr<const Model> model);
   struct AheadList {
@@ -187,6 +197,9 @@ class StudyState {
     absl::Duration expire_moment;  // on Clock::Elapsed
   };
 
+  // As GroupLocked; RESOURCE_EXHAUSTED when there are too many.
+  absl::StatusOr<int> AddGroupLocked(const Context& context)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   int GroupLocked(const Context& context) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void ApplyHeldLocked(const ParsedTrial& parsed, int group,
                        absl::Duration lease_left)
@@ -235,6 +248,7 @@ class StudyState {
   // The context with the most measurements, which progress speaks of.
   int main_group_ ABSL_GUARDED_BY(mu_) = -1;
   std::shared_ptr<const Model> model_ ABSL_GUARDED_BY(mu_);
+  std::shared_ptr<const Model> unstored_ ABSL_GUARDED_BY(mu_);
   size_t trained_rows_ ABSL_GUARDED_BY(mu_) = 0;
   int64_t model_version_ ABSL_GUARDED_BY(mu_) = 0;  // never used again
   uint64_t calls_ ABSL_GUARDED_BY(mu_) = 0;

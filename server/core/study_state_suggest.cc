@@ -9,13 +9,13 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/rng.h"
+#include "base/status_macros.h"
 #include "server/core/study_state.h"
 #include "server/core/trial_state.h"
 
 namespace cubicml {
 namespace {
 
-constexpr size_t kMaxContexts = 65'536;
 // A model that has seen this many measurements of other contexts knows more
 // than an initial design would find out.
 constexpr int64_t kMinForeignRows = 20;
@@ -59,15 +59,26 @@ uint64_t DeriveSeed(const StudyDefinition& definition,
 
 }  // namespace
 
-absl::StatusOr<int> StudyState::FindOrAddContext(const Context& context) {
-  MutexLock lock(&mu_);
-  const auto it = groups_.find(context.key);
-  if (it == groups_.end() && contexts_.size() >= kMaxContexts) {
+absl::StatusOr<int> StudyState::AddGroupLocked(const Context& context) {
+  if (!groups_.contains(context.key) && contexts_.size() >= kMaxContexts) {
     return absl::ResourceExhaustedError(
         absl::StrCat(definition_->name(), " already has ", kMaxContexts,
                      " different contexts"));
   }
-  const int group = GroupLocked(context);
+  return GroupLocked(context);
+}
+
+absl::StatusOr<StudyState::ContextBaseline> StudyState::AddContext(
+    const Context& context) {
+  MutexLock lock(&mu_);
+  CUBICML_ASSIGN_OR_RETURN(const int group, AddGroupLocked(context));
+  const ContextState& added = *contexts_[static_cast<size_t>(group)];
+  return ContextBaseline{added.baseline_key, added.baseline_tally()};
+}
+
+absl::StatusOr<int> StudyState::FindOrAddContext(const Context& context) {
+  MutexLock lock(&mu_);
+  CUBICML_ASSIGN_OR_RETURN(const int group, AddGroupLocked(context));
   contexts_[static_cast<size_t>(group)]->last_asked = ++calls_;
   return group;
 }
@@ -329,6 +340,16 @@ bool StudyState::AnyRunning(int group) const {
   });
 }
 
+Existence StudyState::AnyValid(int group) const {
+  MutexLock lock(&mu_);
+  return contexts_[static_cast<size_t>(group)]->any_valid;
+}
+
+void StudyState::RememberAnyValid(int group, Existence any) {
+  MutexLock lock(&mu_);
+  contexts_[static_cast<size_t>(group)]->any_valid = any;
+}
+
 std::shared_ptr<const Model> StudyState::model() const {
   MutexLock lock(&mu_);
   return model_;
@@ -337,6 +358,7 @@ std::shared_ptr<const Model> StudyState::model() const {
 bool StudyState::NeedsTraining() const {
   if (definition_->algorithm() == v1::RANDOM) return false;
   MutexLock lock(&mu_);
+  if (unstored_ != nullptr) return true;
   if (rows_.size() < kMinTrainingRows || rows_.size() <= trained_rows_) {
     return false;
   }
@@ -359,6 +381,16 @@ void StudyState::SetModelVersion(int64_t version) {
 void StudyState::RetryTraining() {
   MutexLock lock(&mu_);
   trained_rows_ = 0;
+}
+
+void StudyState::KeepUnstored(std::shared_ptr<const Model> model) {
+  MutexLock lock(&mu_);
+  unstored_ = std::move(model);
+}
+
+std::shared_ptr<const Model> StudyState::TakeUnstored() {
+  MutexLock lock(&mu_);
+  return std::exchange(unstored_, nullptr);
 }
 
 std::vector<SearchTask> StudyState::MakeAheadTasks(

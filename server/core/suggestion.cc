@@ -4,29 +4,28 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
 #include "base/status_macros.h"
-#include "server/core/search_deadline.h"
+#include "server/core/valid_walk.h"
 
 namespace cubicml {
 namespace {
 
-constexpr absl::Duration kBusyRetryDelay = absl::Seconds(1);
 // How soon a running trial may be lost, and its configuration free again.
 constexpr absl::Duration kExhaustedRetryDelay = absl::Seconds(30);
-constexpr int64_t kFirstValidSteps = 1'000'000;
 
 // One call while it looks for configurations.
 class Chooser {
  public:
-  Chooser(const SuggestionCall& call, const Clock& clock, StudyState* study)
-      : call_(call), clock_(clock), study_(*study) {}
+  Chooser(const SuggestionCall& call, const Clock& clock, SearchTimer* timer,
+          StudyState* study)
+      : call_(call), clock_(clock), timer_(timer), study_(*study) {}
 
   absl::StatusOr<SuggestionChoice> Run() {
     absl::Status status;
@@ -139,7 +138,7 @@ class Chooser {
     absl::StatusOr<std::vector<Pick>> found =
         absl::CancelledError("no time is left");
     if (left > absl::ZeroDuration()) {
-      SearchDeadline deadline(left);
+      const SearchDeadline deadline(timer_, call_.deadline);
       found = RunSearch(task, deadline.token());
     }
     const absl::Status status = found.status();
@@ -173,9 +172,7 @@ class Chooser {
     }
     DropInvalid(0);
     if (missing() == 0) return;
-    choice_.reason = v1::SuggestTrialsResponse::BUSY;
-    choice_.detail = "the deadline came before a search ended";
-    choice_.retry_delay = kBusyRetryDelay;
+    SayBusy("no search ended before the deadline, or within its bounds");
   }
 
   // Never lets out what breaks a constraint, whoever chose it. What is dropped
@@ -203,21 +200,44 @@ class Chooser {
 
   // Nothing is left to hand out; says why.
   void SayExhausted() {
-    bool any = false;
-    space().Enumerate(call_.context, call_.need.fixed, kFirstValidSteps,
-                      [&](const Point&) {
-                        any = true;
-                        return false;
-                      });
-    if (any) {
-      choice_.reason = v1::SuggestTrialsResponse::EXHAUSTED;
-      const bool running = study_.AnyRunning(call_.need.group);
-      choice_.detail = running
-                           ? "every valid configuration was tried or is running"
-                           : "every valid configuration was tried";
-      if (running) choice_.retry_delay = kExhaustedRetryDelay;
-      return;
+    switch (AnyValid()) {
+      case Existence::kYes:
+        SayAllTried();
+        return;
+      case Existence::kNo:
+        SayNoneValid();
+        return;
+      case Existence::kUnknown:
+        SayBusy("whether any configuration is valid was not found out");
+        return;
     }
+  }
+
+  // With the parameters that are fixed.
+  Existence AnyValid() {
+    const bool general = !call_.need.any_fixed;
+    if (general) {
+      const Existence known = study_.AnyValid(call_.need.group);
+      if (known != Existence::kUnknown) return known;
+    }
+    const SearchDeadline deadline(timer_, call_.deadline);
+    const Existence any =
+        FindValid(space(), call_.context, call_.need.fixed, deadline.token(),
+                  [](const Point&) { return true; });
+    if (general) study_.RememberAnyValid(call_.need.group, any);
+    return any;
+  }
+
+  void SayAllTried() {
+    choice_.reason = v1::SuggestTrialsResponse::EXHAUSTED;
+    const bool running = study_.AnyRunning(call_.need.group);
+    choice_.detail = running
+                         ? "every valid configuration was tried or is running"
+                         : "every valid configuration was tried";
+    if (running) choice_.retry_delay = kExhaustedRetryDelay;
+  }
+
+  void SayNoneValid() {
     choice_.reason = v1::SuggestTrialsResponse::NO_VALID_CONFIGURATION;
     const absl::StatusOr<Point> baseline =
         space().Baseline(call_.context, call_.need.fixed);
@@ -229,8 +249,15 @@ class Chooser {
                                      baseline.status().message()));
   }
 
+  void SayBusy(absl::string_view detail) {
+    choice_.reason = v1::SuggestTrialsResponse::BUSY;
+    choice_.detail = std::string(detail);
+    choice_.retry_delay = kBusyRetryDelay;
+  }
+
   const SuggestionCall& call_;
   const Clock& clock_;
+  SearchTimer* const timer_;
   StudyState& study_;
   SuggestionChoice choice_;
 };
@@ -238,8 +265,9 @@ class Chooser {
 }  // namespace
 
 absl::StatusOr<SuggestionChoice> ChooseConfigurations(
-    const SuggestionCall& call, const Clock& clock, StudyState* study) {
-  return Chooser(call, clock, study).Run();
+    const SuggestionCall& call, const Clock& clock, SearchTimer* timer,
+    StudyState* study) {
+  return Chooser(call, clock, timer, study).Run();
 }
 
 }  // namespace cubicml

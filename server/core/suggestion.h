@@ -14,10 +14,14 @@
 #include "absl/time/time.h"
 #include "base/clock.h"
 #include "cubicml/v1/tuning_service.pb.h"
+#include "server/core/search_deadline.h"
 #include "server/core/search_task.h"
 #include "server/core/study_state.h"
 
 namespace cubicml {
+
+// When a call that was answered BUSY may try again.
+inline constexpr absl::Duration kBusyRetryDelay = absl::Seconds(1);
 
 struct SuggestionCall {
   SuggestionNeed need;
@@ -40,7 +44,8 @@ struct SuggestionChoice {
 // Returns before the deadline. FAILED_PRECONDITION when the study's algorithm
 // cannot search its space, or the baseline that was asked for is not valid.
 absl::StatusOr<SuggestionChoice> ChooseConfigurations(
-    const SuggestionCall& call, const Clock& clock, StudyState* study);
+    const SuggestionCall& call, const Clock& clock, SearchTimer* timer,
+    StudyState* study);
 
 }  // namespace cubicml
 

@@ -45,12 +45,23 @@ void TrainingLoop::RunLeases(const std::stop_token& stop) {
       if (!stop.stop_requested()) stopped_.WaitFor(&mu_, options_.interval);
     }
     if (stop.stop_requested()) break;
-    const absl::StatusOr<int> expired = service_->ExpireLeases();
-    if (!expired.ok()) {
-      CUBICML_LOG(WARNING) << "leases could not be looked at"
-                           << Field("why", expired.status().ToString());
-    }
+    LookAtLeases();
+    ForgetRequests();
   }
+}
+
+void TrainingLoop::LookAtLeases() {
+  const absl::StatusOr<int> expired = service_->ExpireLeases();
+  if (expired.ok()) return;
+  CUBICML_LOG(WARNING) << "leases could not be looked at"
+                       << Field("why", expired.status().ToString());
+}
+
+void TrainingLoop::ForgetRequests() {
+  const absl::StatusOr<int64_t> forgotten = service_->ForgetOldRequests();
+  if (forgotten.ok()) return;
+  CUBICML_LOG(WARNING) << "old requests could not be forgotten"
+                       << Field("why", forgotten.status().ToString());
 }
 
 }  // namespace cubicml

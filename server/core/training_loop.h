@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The threads that train, and end lapsed leases.
+// The threads that train, and that end lapsed leases and forget old requests.
 
 #ifndef CUBICML_SERVER_CORE_TRAINING_LOOP_H_
 #define CUBICML_SERVER_CORE_TRAINING_LOOP_H_
@@ -15,7 +15,8 @@
 namespace cubicml {
 
 struct TrainingLoopOptions {
-  // How often leases are looked at; training also starts when results come.
+  // How often leases are looked at, and whether there is something to train;
+  // results wake the training at once.
   absl::Duration interval = absl::Seconds(1);
   // Of the thread that trains, from 0 to 19.
   int niceness = 0;
@@ -40,6 +41,8 @@ class TrainingLoop {
  private:
   void RunTraining(const std::stop_token& stop);
   void RunLeases(const std::stop_token& stop);
+  void LookAtLeases();
+  void ForgetRequests();
 
   StudyService* const service_;
   const TrainingLoopOptions options_;

@@ -4,8 +4,10 @@
 
 #include <cstddef>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/clock.h"
 #include "base/field_error.h"
 #include "base/status_macros.h"
 #include "server/core/request_check.h"
@@ -15,9 +17,6 @@
 
 namespace cubicml {
 namespace {
-
-// 9999-12-31T23:59:59Z, the last second that google.protobuf.Timestamp has.
-constexpr int64_t kMaxTimestampSeconds = 253'402'300'799;
 
 absl::Status CheckOutcome(const v1::Trial& given,
                           const StudyDefinition& definition) {
@@ -51,9 +50,9 @@ absl::Status CheckEndTime(const v1::Trial& given) {
 
 }  // namespace
 
-absl::StatusOr<v1::Trial> CheckImport(const v1::Trial& given,
-                                      const StudyState& study, absl::Time now) {
-  const StudyDefinition& definition = study.definition();
+absl::StatusOr<v1::Trial> ImportCheck::Check(const v1::Trial& given,
+                                             absl::Time now) {
+  const StudyDefinition& definition = study_.definition();
   CUBICML_RETURN_IF_ERROR(CheckOutcome(given, definition));
   CUBICML_RETURN_IF_ERROR(CheckLabels("labels", given.labels()));
   if (given.has_end_time()) CUBICML_RETURN_IF_ERROR(CheckEndTime(given));
@@ -78,9 +77,29 @@ absl::StatusOr<v1::Trial> CheckImport(const v1::Trial& given,
   *trial.mutable_end_time() =
       given.has_end_time() ? given.end_time() : TimeToProto(now);
   trial.mutable_suggestion()->set_source(v1::Trial::IMPORTED);
-  ApplyMetricConstraints(
-      definition, study.FindBaseline(context, space.PointKey(point)), &trial);
+  CUBICML_RETURN_IF_ERROR(Judge(context, space.PointKey(point), &trial));
   return trial;
+}
+
+absl::Status ImportCheck::Judge(const Context& context, const std::string& key,
+                                v1::Trial* trial) {
+  auto it = baselines_.find(context.key);
+  if (it == baselines_.end()) {
+    CUBICML_ASSIGN_OR_RETURN(StudyState::ContextBaseline known,
+                             study_.AddContext(context));
+    it = baselines_.emplace(context.key, std::move(known)).first;
+  }
+  const StudyDefinition& definition = study_.definition();
+  StudyState::ContextBaseline& baseline = it->second;
+  const bool is_baseline = baseline.key == key;
+  ApplyMetricConstraints(
+      definition,
+      is_baseline ? BaselineMetrics() : baseline.tally.Means(definition),
+      trial);
+  if (is_baseline && trial->state() == v1::Trial::SUCCEEDED) {
+    baseline.tally.Add(definition.ParseMetrics(trial->metrics()));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace cubicml

@@ -10,11 +10,11 @@
 #include "server/rpc/call_deadline.h"
 #include "server/rpc/grpc_status.h"
 #include "server/rpc/wire_message.h"
+#include "storage/study_store.h"
 
 namespace cubicml {
 namespace {
 
-constexpr size_t kMaxPageTrials = 256;
 constexpr size_t kMaxPageBytes = size_t{1} << 20;
 
 }  // namespace
@@ -68,7 +68,7 @@ absl::Status ExportReactor::FillPage() {
         page_bytes += message.Length();
         page_.push_back(std::move(message));
         page_full =
-            page_.size() >= kMaxPageTrials || page_bytes >= kMaxPageBytes;
+            page_.size() >= kScanPageTrials || page_bytes >= kMaxPageBytes;
         return page_full ? absl::CancelledError("the page is full")
                          : absl::OkStatus();
       },

@@ -39,9 +39,8 @@ bool IsOurFault(absl::StatusCode code) {
 }
 
 absl::string_view PublicMessage(absl::StatusCode code) {
-  return code == absl::StatusCode::kDataLoss
-             ? "stored data cannot be read"
-             : "internal error; nothing was changed";
+  return code == absl::StatusCode::kDataLoss ? "stored data cannot be read"
+                                             : "internal error";
 }
 
 std::optional<std::string> Payload(const absl::Status& status,

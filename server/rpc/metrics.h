@@ -25,7 +25,7 @@ namespace cubicml {
 
 // Thread-safe. Studies are labelled by their id without "studies/". Only
 // `max_studies` of them get series of their own, the rest share the label
-// "other", so that the number of series has a bound.
+// "other_studies", so that the number of series has a bound.
 class ServerMetrics final : public ServiceObserver,
                             public RpcObserver,
                             public CommitObserver {

@@ -2,6 +2,7 @@
 
 #include "server/rpc/tuning_rpc_service.h"
 
+#include <functional>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -139,11 +140,13 @@ class TuningRpcService final : public AllCalls {
   Unary* Dispatch(absl::string_view method, Context* context, const Bytes* in,
                   Bytes* out,
                   absl::StatusOr<Response> (StudyService::*call)(
-                      const Request&, absl::Duration)) {
+                      const Request&, absl::Duration,
+                      const std::function<bool()>&)) {
     return Start<Request>(method, context, in, out,
                           [rpc = rpc_, context, call](const Request& request) {
                             return (rpc.service->*call)(
-                                request, CallDeadline(*context, *rpc.clock));
+                                request, CallDeadline(*context, *rpc.clock),
+                                [context] { return context->IsCancelled(); });
                           });
   }
 

@@ -51,6 +51,8 @@ TEST_F(LifecycleTest, VersionAndHelpNeedNoDatabase) {
 TEST_F(LifecycleTest, WhatItCannotStartWithIsSaid) {
   ExpectRefusal({DbFlag(), "--no_such_flag"}, 2, "--no_such_flag");
   ExpectRefusal({DbFlag(), "--log_level=loud"}, 2, "--log_level");
+  ExpectRefusal({"--listen_address=127.0.0.1:0", "--db_path", ""}, 2,
+                "--db_path");
   ExpectRefusal({DbFlag(), "--listen_address=0.0.0.0:0"}, 1,
                 "--insecure_listen_anywhere");
   ExpectRefusal({DbFlag(), "--listen_address=nonsense"}, 1, "--listen_address");

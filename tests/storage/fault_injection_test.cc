@@ -169,6 +169,31 @@ TEST_F(FaultInjectionTest, FailedReadIsAnErrorOfThatCall) {
   ExpectAckedIn(path_);
 }
 
+TEST_F(FaultInjectionTest, ADeleteThatWasCutShortIsFinishedAtTheNextStart) {
+  Start("a.db");
+  CUBICML_ASSERT_OK(store_->CreateTrials(
+      study_, std::vector<v1::Trial>(2500, ExampleTrial(1)), {}));
+  vfs_.Inject(Fault::kSyncFails, 1);
+  // It is gone with its first commit, whatever becomes of its trials.
+  CUBICML_EXPECT_OK(store_->DeleteStudy("studies/a", "", true, {}));
+  EXPECT_THAT(store_->GetStudy("studies/a"),
+              StatusIs(absl::StatusCode::kNotFound));
+  EXPECT_THAT(store_->ListStudies({})->studies, testing::IsEmpty());
+  vfs_.Heal();
+  store_.reset();
+  const auto count_trials = [this]() -> int64_t {
+    auto db = Database::Open({.path = path_});
+    return db->QueryInt("SELECT count(*) FROM trials").value_or(-1);
+  };
+  EXPECT_GT(count_trials(), 0);
+  {
+    CUBICML_ASSERT_OK_AND_ASSIGN(auto store, Open(path_, ""));
+    CUBICML_EXPECT_OK(store->CreateStudy(ExampleStudy("a"), {}));
+    EXPECT_EQ(store->ListStudies({})->studies.size(), 1U);
+  }
+  EXPECT_EQ(count_trials(), 0);
+}
+
 // Every kind of fault at every one of the first calls that can have it.
 TEST_F(FaultInjectionTest, NothingAcknowledgedIsLostWhereverTheDiskFails) {
   for (const Fault fault : {Fault::kSyncFails, Fault::kShortWrite,

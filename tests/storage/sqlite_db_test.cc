@@ -33,9 +33,9 @@ TEST(SqliteErrorTest, CodesHaveOneMeaning) {
             absl::StatusCode::kAlreadyExists);
   EXPECT_EQ(code(SQLITE_CONSTRAINT_FOREIGNKEY),
             absl::StatusCode::kFailedPrecondition);
-  EXPECT_EQ(code(SQLITE_BUSY), absl::StatusCode::kAborted);
-  EXPECT_EQ(code(SQLITE_BUSY_SNAPSHOT), absl::StatusCode::kAborted);
-  EXPECT_EQ(code(SQLITE_LOCKED), absl::StatusCode::kAborted);
+  EXPECT_EQ(code(SQLITE_BUSY), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(code(SQLITE_BUSY_SNAPSHOT), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(code(SQLITE_LOCKED), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(code(SQLITE_FULL), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(code(SQLITE_CORRUPT_INDEX), absl::StatusCode::kDataLoss);
   EXPECT_EQ(code(SQLITE_NOTADB), absl::StatusCode::kDataLoss);

@@ -5,6 +5,7 @@
 
 #include "storage/sqlite_study_store.h"
 
+#include <atomic>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/field_error.h"
 #include "gmock/gmock.h"
 #include "tests/storage/example_resources.h"
 #include "tests/storage/study_store_contract.h"
@@ -255,7 +257,7 @@ TEST_F(SqliteStudyStoreTest, NewerDatabaseIsRefusedWithBothVersions) {
                                      HasSubstr("start the newer program"))));
 }
 
-TEST_F(SqliteStudyStoreTest, AnotherProcessThatHoldsTheDatabaseIsAborted) {
+TEST_F(SqliteStudyStoreTest, WhoMeetsAnotherProcessIsToldToComeBack) {
   SqliteStudyStore::Options options;
   options.path = dir_.PathOf("cubicml.db");
   options.clock = &clock_;
@@ -264,11 +266,40 @@ TEST_F(SqliteStudyStoreTest, AnotherProcessThatHoldsTheDatabaseIsAborted) {
   CUBICML_ASSERT_OK_AND_ASSIGN(Database other,
                                Database::Open({.path = options.path}));
   CUBICML_ASSERT_OK(other.Execute("BEGIN IMMEDIATE"));
-  EXPECT_THAT(store->CreateStudy(ExampleStudy("a"), {}),
-              StatusIs(absl::StatusCode::kAborted));
+  const absl::Status status =
+      store->CreateStudy(ExampleStudy("a"), {}).status();
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kResourceExhausted));
+  EXPECT_TRUE(status.GetPayload(kRetryDelayMsPayloadUrl).has_value());
   CUBICML_EXPECT_OK(store->WriteHealth());
   CUBICML_ASSERT_OK(other.Execute("ROLLBACK"));
   CUBICML_EXPECT_OK(store->CreateStudy(ExampleStudy("a"), {}));
+}
+
+TEST_F(SqliteStudyStoreTest, AHugeStudyIsDeletedInPieces) {
+  class Commits final : public CommitObserver {
+   public:
+    void OnCommit(size_t, absl::Duration, size_t) override { ++count; }
+    void OnWriteFailure(const absl::Status&) override {}
+    std::atomic<int> count{0};
+  };
+  Commits commits;
+  SqliteStudyStore::Options options;
+  options.path = dir_.PathOf("cubicml.db");
+  options.clock = &clock_;
+  options.observer = &commits;
+  CUBICML_ASSERT_OK_AND_ASSIGN(auto store, SqliteStudyStore::Open(options));
+  for (const auto& [trials, pieces] :
+       std::vector<std::pair<size_t, int>>{{10, 1}, {1000, 2}, {2500, 3}}) {
+    CUBICML_ASSERT_OK_AND_ASSIGN(const StoredStudy study,
+                                 store->CreateStudy(ExampleStudy("a"), {}));
+    CUBICML_ASSERT_OK(store->CreateTrials(
+        study.id, std::vector<v1::Trial>(trials, ExampleTrial(1)), {}));
+    const int before = commits.count;
+    CUBICML_ASSERT_OK(store->DeleteStudy("studies/a", "", true, {}));
+    EXPECT_EQ(commits.count - before, pieces) << trials;
+    EXPECT_THAT(store->GetTrial(study.id, TrialNumber{1}),
+                StatusIs(absl::StatusCode::kNotFound));
+  }
 }
 
 TEST_F(SqliteStudyStoreTest, UnreadableRowIsDataLossAndHarmsNoOther) {

@@ -68,6 +68,16 @@ void FakeStudyStore::SetWriteError(absl::Status error) {
   write_error_ = std::move(error);
 }
 
+void FakeStudyStore::SetScanHook(std::function<void()> hook) {
+  MutexLock lock(&mu_);
+  scan_hook_ = std::move(hook);
+}
+
+int64_t FakeStudyStore::scans() const {
+  MutexLock lock(&mu_);
+  return scans_;
+}
+
 int64_t FakeStudyStore::NowMicros() {
   if (clock_ != nullptr) return absl::ToUnixMicros(clock_->Now());
   return ++ticks_ * 1'000'000;
@@ -306,6 +316,13 @@ absl::Status FakeStudyStore::ScanTrials(
     StudyId study, TrialNumber after, absl::string_view filter,
     const std::function<absl::Status(v1::Trial&&)>& visit) {
   CUBICML_ASSIGN_OR_RETURN(const Filter parsed, ParseTrialFilter(filter));
+  std::function<void()> hook;
+  {
+    MutexLock lock(&mu_);
+    ++scans_;
+    hook = scan_hook_;
+  }
+  if (hook != nullptr) hook();
   std::vector<v1::Trial> trials;  // so that `visit` may call this store
   {
     MutexLock lock(&mu_);

@@ -33,6 +33,10 @@ class FakeStudyStore final : public StudyStore {
 
   // From now on every change fails with this and changes nothing; OK ends it.
   void SetWriteError(absl::Status error);
+  // Is called at the start of each ScanTrials, and may call the store.
+  void SetScanHook(std::function<void()> hook);
+  // How often ScanTrials was called, as by who loads a study.
+  int64_t scans() const;
 
   absl::StatusOr<StoredStudy> CreateStudy(const v1::Study& study,
                                           const RequestKey& key) override;
@@ -102,6 +106,8 @@ class FakeStudyStore final : public StudyStore {
   mutable Mutex mu_;
   absl::Status write_error_ ABSL_GUARDED_BY(mu_);
   int64_t ticks_ ABSL_GUARDED_BY(mu_) = 0;
+  std::function<void()> scan_hook_ ABSL_GUARDED_BY(mu_);
+  int64_t scans_ ABSL_GUARDED_BY(mu_) = 0;
   int64_t next_study_ ABSL_GUARDED_BY(mu_) = 1;
   std::map<int64_t, StudyRecord> studies_ ABSL_GUARDED_BY(mu_);
   std::map<std::string, Request> requests_ ABSL_GUARDED_BY(mu_);

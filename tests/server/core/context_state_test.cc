@@ -82,14 +82,14 @@ TEST_F(ContextStateTest, ALostConfigurationWaitsUntilItIsMeasured) {
 
 TEST_F(ContextStateTest, TheBaselineIsAMeanAndTheBestTheFirstOfEquals) {
   ASSERT_TRUE(context_->baseline.has_value());
-  EXPECT_EQ(context_->baseline_objective(), std::nullopt);
+  EXPECT_EQ(context_->baseline_tally().objective(), std::nullopt);
   Measure(1, 0, 0, 10.0);
   Measure(5, 2, 2, 30.0);
   Measure(3, 1, 1, 30.0);
   Measure(4, 0, 0, 14.0);
   Measure(6, 4, 4, 99.0, /*feasible=*/false);
-  EXPECT_THAT(context_->baseline_objective(), Optional(12.0));
-  EXPECT_EQ(context_->baseline_metrics(*definition_),
+  EXPECT_THAT(context_->baseline_tally().objective(), Optional(12.0));
+  EXPECT_EQ(context_->baseline_tally().Means(*definition_),
             (BaselineMetrics{{"score", 12.0}}));
   ASSERT_TRUE(context_->best().has_value());
   EXPECT_EQ(context_->best()->number.value, 3);

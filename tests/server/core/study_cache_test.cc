@@ -77,10 +77,12 @@ TEST_F(StudyCacheTest, WhoChangesAStudyIsAlone) {
     });
   }
   for (int i = 0; i < 20; ++i) {
-    const StudyCache::Handle handle = cache_.AcquireExclusive("studies/a");
+    auto handle = cache_.AcquireExclusive("studies/a");
+    ASSERT_THAT(handle.status(), IsOk());
     changing = true;
     EXPECT_EQ(inside, 0);
     changing = false;
+    if (i % 2 == 0) handle->Drop();
   }
   for (std::thread& thread : threads) thread.join();
 }
@@ -92,11 +94,52 @@ TEST_F(StudyCacheTest, AStudyThatWasChangedIsLoadedAnew) {
     ASSERT_THAT(cache_.Acquire("studies/a").status(), IsOk());
     before = cache_.Find("studies/a");
   }
-  { const StudyCache::Handle handle = cache_.AcquireExclusive("studies/a"); }
+  {
+    auto handle = cache_.AcquireExclusive("studies/a");
+    ASSERT_THAT(handle.status(), IsOk());
+    handle->Drop();
+  }
   EXPECT_TRUE(before->retired());
   const auto after = cache_.Acquire("studies/a");
   ASSERT_THAT(after.status(), IsOk());
   EXPECT_NE(after->get(), before.get());
+}
+
+TEST_F(StudyCacheTest, AStudyThatWasNotChangedAfterAllStays) {
+  Store("studies/a");
+  ASSERT_THAT(cache_.Acquire("studies/a").status(), IsOk());
+  const std::shared_ptr<StudyState> before = cache_.Find("studies/a");
+  ASSERT_THAT(cache_.AcquireExclusive("studies/a").status(), IsOk());
+  EXPECT_FALSE(before->retired());
+  EXPECT_EQ(cache_.Find("studies/a"), before);
+  // Of one that is not in memory nothing is left behind.
+  ASSERT_THAT(cache_.AcquireExclusive("studies/b").status(), IsOk());
+  EXPECT_EQ(cache_.List().size(), 1U);
+  EXPECT_THAT(cache_.Acquire("studies/b").status(),
+              StatusIs(absl::StatusCode::kNotFound));
+}
+
+TEST_F(StudyCacheTest, NobodyWaitsForEver) {
+  Store("studies/a");
+  const absl::Duration soon = absl::Milliseconds(10);
+  {
+    const auto changing = cache_.AcquireExclusive("studies/a");
+    ASSERT_THAT(changing.status(), IsOk());
+    EXPECT_THAT(
+        cache_.AcquireBefore("studies/a", clock_.Elapsed() + soon).status(),
+        StatusIs(absl::StatusCode::kDeadlineExceeded));
+    EXPECT_THAT(cache_.AcquireBefore("studies/a", clock_.Elapsed()).status(),
+                StatusIs(absl::StatusCode::kDeadlineExceeded));
+    EXPECT_THAT(cache_.AcquireExclusive("studies/a", soon).status(),
+                StatusIs(absl::StatusCode::kUnavailable));
+  }
+  const auto used = cache_.Acquire("studies/a");
+  ASSERT_THAT(used.status(), IsOk());
+  EXPECT_THAT(cache_.AcquireExclusive("studies/a", soon).status(),
+              StatusIs(absl::StatusCode::kUnavailable));
+  // Who gave up keeps nobody out.
+  EXPECT_THAT(cache_.AcquireBefore("studies/a", clock_.Elapsed()).status(),
+              IsOk());
 }
 
 }  // namespace

@@ -167,6 +167,25 @@ TEST(StudyDefinitionTest, MetricConstraintsAreAbsoluteOrRelativeToTheBaseline) {
               ::testing::Optional(HasSubstr("memory = 76.5 is above 76")));
 }
 
+TEST(StudyDefinitionTest, AModelFitsOnlyTheMetricsThatItWasTrainedOn) {
+  v1::Study study = ValidStudy();
+  study.add_metrics()->set_name("tflops");
+  const uint64_t fingerprint =
+      (*StudyDefinition::Parse(study))->model_fingerprint();
+  v1::Study same = study;
+  same.set_display_name("another");
+  EXPECT_EQ((*StudyDefinition::Parse(same))->model_fingerprint(), fingerprint);
+  v1::Study reordered = study;
+  const int last = reordered.metrics_size() - 1;
+  reordered.mutable_metrics()->SwapElements(last - 1, last);
+  EXPECT_NE((*StudyDefinition::Parse(reordered))->model_fingerprint(),
+            fingerprint);
+  v1::Study turned = study;
+  turned.mutable_objectives(0)->set_goal(v1::MINIMIZE);
+  EXPECT_NE((*StudyDefinition::Parse(turned))->model_fingerprint(),
+            fingerprint);
+}
+
 TEST(StudyDefinitionTest, ALivingStudyMayNotLoseAMetricOrItsSeed) {
   const auto old_definition = StudyDefinition::Parse(ValidStudy());
   ASSERT_THAT(old_definition, IsOk());

@@ -3,10 +3,12 @@
 // Leases, training, restarts, and many clients at once.
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -21,6 +23,7 @@
 #include "tests/support/fake_study_store.h"
 #include "tests/support/proto_matchers.h"
 #include "tests/support/status_matchers.h"
+#include "tests/support/wait_until.h"
 
 namespace cubicml {
 namespace {
@@ -158,6 +161,83 @@ TEST_F(BackgroundTest, ModelsAreTrainedWhenEnoughIsNew) {
   EXPECT_EQ(fixture_.Train(), 0);
 }
 
+// Counts how often it trains, and does something else meanwhile.
+class WatchedTrainer final : public Trainer {
+ public:
+  explicit WatchedTrainer(std::function<void()> meanwhile)
+      : meanwhile_(std::move(meanwhile)) {}
+  absl::StatusOr<std::unique_ptr<Predictor>> Train(
+      const Dataset& dataset, Rng rng, std::stop_token stop) const override {
+    ++trained_;
+    meanwhile_();
+    return trainer_->Train(dataset, rng, std::move(stop));
+  }
+  absl::StatusOr<std::unique_ptr<Predictor>> Load(
+      absl::string_view checkpoint) const override {
+    return trainer_->Load(checkpoint);
+  }
+  int trained() const { return trained_; }
+
+ private:
+  const std::function<void()> meanwhile_;
+  const std::unique_ptr<Trainer> trainer_ = NewLinearTrainer();
+  mutable std::atomic<int> trained_{0};
+};
+
+TEST_F(BackgroundTest, NothingIsTrainedTwiceBecauseTheStoreRefusesIt) {
+  fixture_.Create("a", PlainStudy());
+  for (int i = 0; i < 4; ++i) {
+    const v1::Trial trial = fixture_.SuggestOne("a");
+    ASSERT_THAT(fixture_.Complete(trial.name(), {{"score", 1.0 * i}}), IsOk());
+  }
+  const absl::Status full = absl::ResourceExhaustedError("the disk is full");
+  WatchedTrainer trainer([&] { store_.SetWriteError(full); });
+  StudyServiceOptions options;
+  options.store = &store_;
+  options.trainer = &trainer;
+  options.clock = &clock_;
+  const auto service = StudyService::Create(options);
+  ASSERT_THAT(service, IsOk());
+  v1::GetStudyRequest get;
+  get.set_name("studies/a");
+  ASSERT_THAT((*service)->GetStudy(get), IsOk());
+  store_.SetWriteError(full);
+  EXPECT_EQ((*service)->TrainPendingStudies(std::stop_token()), 0);
+  EXPECT_EQ(trainer.trained(), 0);
+  // Now the disk is full only when the model is there.
+  store_.SetWriteError(absl::OkStatus());
+  EXPECT_EQ((*service)->TrainPendingStudies(std::stop_token()), 0);
+  EXPECT_EQ((*service)->TrainPendingStudies(std::stop_token()), 0);
+  store_.SetWriteError(absl::OkStatus());
+  EXPECT_EQ((*service)->TrainPendingStudies(std::stop_token()), 1);
+  EXPECT_EQ(trainer.trained(), 1);
+  EXPECT_EQ((*service)->TrainPendingStudies(std::stop_token()), 0);
+  EXPECT_EQ((*service)->GetStudy(get)->progress().surrogate().rows(), 4);
+}
+
+TEST_F(BackgroundTest, MetricsInAnotherOrderNeedAnotherModel) {
+  v1::UpdateStudyRequest update;
+  *update.mutable_study() = fixture_.Create("a", TrainingStudy());
+  for (int i = 0; i < 4; ++i) {
+    const v1::Trial trial = fixture_.SuggestOne("a");
+    ASSERT_THAT(
+        fixture_.Complete(trial.name(),
+                          {{"qps", 1.0 * i}, {"loss", 1.0}, {"memory", 50.0}}),
+        IsOk());
+  }
+  ASSERT_EQ(fixture_.Train(), 1);
+  v1::PredictRequest predict;
+  predict.set_parent("studies/a");
+  EXPECT_THAT(fixture_.service().Predict(predict), IsOk());
+  update.mutable_study()->mutable_metrics()->SwapElements(0, 1);
+  update.mutable_update_mask()->add_paths("metrics");
+  ASSERT_THAT(fixture_.service().UpdateStudy(update), IsOk());
+  EXPECT_THAT(fixture_.service().Predict(predict),
+              StatusIs(absl::StatusCode::kFailedPrecondition));
+  EXPECT_EQ(fixture_.Train(), 1);
+  EXPECT_THAT(fixture_.service().Predict(predict), IsOk());
+}
+
 TEST_F(BackgroundTest, ACorruptModelIsTrainedAnewUnderAnotherVersion) {
   fixture_.Create("a", PlainStudy());
   for (int i = 0; i < 4; ++i) {
@@ -177,6 +257,35 @@ TEST_F(BackgroundTest, ACorruptModelIsTrainedAnewUnderAnotherVersion) {
   EXPECT_EQ(
       fixture_.service().GetStudy(get)->progress().surrogate().model_version(),
       6);
+}
+
+TEST_F(BackgroundTest, AnswersToRequestsAreForgottenAfterADay) {
+  v1::CreateStudyRequest request;
+  request.set_study_id("a");
+  *request.mutable_study() = PlainStudy();
+  request.set_request_id("once");
+  ASSERT_THAT(fixture_.service().CreateStudy(request), IsOk());
+  EXPECT_THAT(fixture_.service().ForgetOldRequests(), IsOkAndHolds(0));
+  clock_.Advance(absl::Hours(24));
+  EXPECT_THAT(fixture_.service().ForgetOldRequests(), IsOkAndHolds(0));
+  // Now it is old, but it is not yet time to look.
+  clock_.Advance(absl::Minutes(59));
+  EXPECT_THAT(fixture_.service().ForgetOldRequests(), IsOkAndHolds(0));
+  clock_.Advance(absl::Minutes(1));
+  EXPECT_THAT(fixture_.service().ForgetOldRequests(), IsOkAndHolds(1));
+}
+
+TEST_F(BackgroundTest, TheLoopForgetsRequestsWithoutBeingAsked) {
+  const RequestKey key{"old", "CreateStudy", 1};
+  v1::Study study = PlainStudy();
+  study.set_name("studies/a");
+  ASSERT_THAT(store_.CreateStudy(study, key), IsOk());
+  clock_.Advance(absl::Hours(25));
+  TrainingLoop loop(&fixture_.service(), {.interval = absl::Milliseconds(1)});
+  // Once it is forgotten, the id may be another call's.
+  EXPECT_TRUE(WaitUntil(absl::Seconds(30), [&] {
+    return store_.FindCreatedTrials({"old", "SuggestTrials", 2}).ok();
+  }));
 }
 
 TEST_F(BackgroundTest, ManyClientsNeverGetTheSameConfiguration) {

@@ -358,17 +358,79 @@ TEST_F(SuggestTest, TheBaselineCanBeMeasuredAgain) {
                        HasSubstr("tp * dp = gpus")));
 }
 
-TEST_F(SuggestTest, ADeadlineThatHasPassedStillGetsAnAnswer) {
+TEST_F(SuggestTest, WhoCannotWaitForTheStudyToBeLoadedIsToldToComeBack) {
+  fixture_.Create("a", PlainStudy());
+  v1::SuggestTrialsRequest request;
+  request.set_parent("studies/a");
+  absl::StatusOr<v1::SuggestTrialsResponse> meanwhile =
+      absl::UnknownError("not asked");
+  store_.SetScanHook([&] {
+    meanwhile = fixture_.service().SuggestTrials(
+        request, clock_.Elapsed() + absl::Milliseconds(20));
+  });
+  EXPECT_EQ(fixture_.Suggest(request)->trials_size(), 1);
+  ASSERT_THAT(meanwhile, IsOk());
+  EXPECT_EQ(meanwhile->trials_size(), 0);
+  EXPECT_EQ(meanwhile->no_trial_reason(), v1::SuggestTrialsResponse::BUSY);
+  EXPECT_TRUE(meanwhile->has_retry_delay());
+  EXPECT_EQ(store_.scans(), 1);
+}
+
+TEST_F(SuggestTest, ADeadlineWithoutTimeToThinkStillGetsAnAnswer) {
   fixture_.Create("a", PlainStudy());
   RunRounds("a", 7);
   const auto response = fixture_.service().SuggestTrials(
-      fixture_.MakeRequest("a", 20), clock_.Elapsed());
+      fixture_.MakeRequest("a", 20), clock_.Elapsed() + absl::Milliseconds(4));
   ASSERT_THAT(response, IsOk());
   EXPECT_GT(response->trials_size(), 0);
   if (response->trials_size() < 20) {
     EXPECT_EQ(response->no_trial_reason(), v1::SuggestTrialsResponse::BUSY);
     EXPECT_TRUE(response->has_retry_delay());
   }
+}
+
+TEST_F(SuggestTest, NoTrialIsMadeThatNobodyReceives) {
+  fixture_.Create("a", PlainStudy());
+  const v1::SuggestTrialsRequest request = fixture_.MakeRequest("a", 3);
+  const auto late = fixture_.service().SuggestTrials(request, clock_.Elapsed());
+  ASSERT_THAT(late, IsOk());
+  EXPECT_EQ(late->trials_size(), 0);
+  EXPECT_EQ(late->no_trial_reason(), v1::SuggestTrialsResponse::BUSY);
+  EXPECT_TRUE(late->has_retry_delay());
+  EXPECT_THAT(
+      fixture_.service().SuggestTrials(
+          request, clock_.Elapsed() + absl::Seconds(60), [] { return true; }),
+      StatusIs(absl::StatusCode::kCancelled));
+  // What they would have got is there for the next.
+  const v1::Trial next = fixture_.SuggestOne("a");
+  EXPECT_EQ(next.name(), "studies/a/trials/1");
+  EXPECT_EQ(next.suggestion().source(), v1::Trial::BASELINE);
+}
+
+TEST_F(SuggestTest, NothingIsSaidOfASpaceThatCouldNotBeLookedAt) {
+  // No two squares have a sum of 3 modulo 4, which only a look at all pairs of
+  // numbers tells: too many of them, unless one is fixed.
+  v1::Study study = PlainStudy();
+  for (v1::Parameter& parameter : *study.mutable_parameters()) {
+    parameter.mutable_integer()->set_max(5000);
+  }
+  v1::ContextField& gpus = *study.add_context();
+  gpus.set_name("gpus");
+  gpus.set_type(v1::INTEGER);
+  study.add_constraints()->set_expression("(x * x + y * y) % 4 = gpus");
+  study.mutable_settings()->set_algorithm(v1::RANDOM);
+  fixture_.Create("a", study);
+  v1::SuggestTrialsRequest request = fixture_.MakeRequest("a");
+  (*request.mutable_context())["gpus"] = IntegerValue(3);
+  const auto response = fixture_.Suggest(request);
+  ASSERT_THAT(response, IsOk());
+  EXPECT_EQ(response->trials_size(), 0);
+  EXPECT_EQ(response->no_trial_reason(), v1::SuggestTrialsResponse::BUSY)
+      << response->no_trial_detail();
+  EXPECT_TRUE(response->has_retry_delay());
+  (*request.mutable_fixed_parameters())["x"] = IntegerValue(5);
+  EXPECT_EQ(fixture_.Suggest(request)->no_trial_reason(),
+            v1::SuggestTrialsResponse::NO_VALID_CONFIGURATION);
 }
 
 TEST_F(SuggestTest, TheSameSeedAndHistoryGiveTheSameSuggestions) {

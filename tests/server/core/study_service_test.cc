@@ -192,6 +192,66 @@ TEST_F(StudyServiceTest, AnUpdateThatWouldLoseTrialsIsRefused) {
   EXPECT_THAT(*GetStudy("studies/llm"), EqualsProto(created));
 }
 
+TEST_F(StudyServiceTest, ARepeatedUpdateIsAnsweredAsItWas) {
+  v1::UpdateStudyRequest request;
+  *request.mutable_study() = fixture_.Create("llm", TrainingStudy());
+  request.mutable_study()->mutable_parameters(0)->mutable_integer()->add_values(
+      16);
+  request.mutable_update_mask()->add_paths("parameters");
+  request.set_request_id("once");
+  const absl::StatusOr<v1::Study> updated =
+      fixture_.service().UpdateStudy(request);
+  ASSERT_THAT(updated, IsOk());
+  // Somebody else goes on from there, to where the first update may not lead.
+  v1::UpdateStudyRequest other;
+  *other.mutable_study() = *updated;
+  other.mutable_study()->mutable_parameters(0)->mutable_integer()->add_values(
+      32);
+  other.mutable_update_mask()->add_paths("parameters");
+  ASSERT_THAT(fixture_.service().UpdateStudy(other), IsOk());
+  const absl::StatusOr<v1::Study> again =
+      fixture_.service().UpdateStudy(request);
+  ASSERT_THAT(again, IsOk());
+  EXPECT_THAT(*again, EqualsProto(*updated));
+  EXPECT_EQ(GetStudy("studies/llm")->parameters(0).integer().values_size(), 6);
+}
+
+TEST_F(StudyServiceTest, ARepeatedDeleteLeavesTheNextStudyOfThatNameAlone) {
+  fixture_.Create("a", PlainStudy());
+  v1::DeleteStudyRequest request;
+  request.set_name("studies/a");
+  request.set_request_id("once");
+  ASSERT_THAT(fixture_.service().DeleteStudy(request), IsOk());
+  const v1::Study next = fixture_.Create("a", PlainStudy());
+  ASSERT_THAT(GetStudy("studies/a"), IsOk());
+  const int64_t loads = store_.scans();
+  EXPECT_THAT(fixture_.service().DeleteStudy(request), IsOk());
+  EXPECT_THAT(*GetStudy("studies/a"), EqualsProto(next));
+  EXPECT_EQ(store_.scans(), loads);
+}
+
+TEST_F(StudyServiceTest, ARefusedChangeKeepsTheStudyInMemory) {
+  v1::UpdateStudyRequest update;
+  *update.mutable_study() = fixture_.Create("a", PlainStudy());
+  fixture_.SuggestOne("a");
+  const int64_t loads = store_.scans();
+  EXPECT_EQ(FieldOf(fixture_.service().UpdateStudy(update).status()),
+            "update_mask");
+  update.mutable_update_mask()->add_paths("display_name");
+  update.mutable_study()->set_etag("stale");
+  EXPECT_THAT(fixture_.service().UpdateStudy(update),
+              StatusIs(absl::StatusCode::kAborted));
+  v1::DeleteStudyRequest erase;
+  erase.set_name("studies/a");
+  EXPECT_THAT(fixture_.service().DeleteStudy(erase),
+              StatusIs(absl::StatusCode::kFailedPrecondition));
+  ASSERT_THAT(GetStudy("studies/a"), IsOk());
+  EXPECT_EQ(store_.scans(), loads);
+  update.mutable_study()->clear_etag();
+  ASSERT_THAT(fixture_.service().UpdateStudy(update), IsOk());
+  EXPECT_EQ(store_.scans(), loads + 1);
+}
+
 TEST_F(StudyServiceTest, ADeletedStudyIsGoneAndItsNameFree) {
   fixture_.Create("a", PlainStudy());
   const v1::Trial trial = fixture_.SuggestOne("a");

@@ -240,6 +240,37 @@ TEST_F(TrialsTest, ImportedHistoryIsNotSuggestedAndCountsAsBaseline) {
             v1::Trial::INITIAL_DESIGN);
 }
 
+TEST_F(TrialsTest, AnImportIsJudgedTheSameHoweverItIsCut) {
+  std::vector<v1::Trial> trials = {MakeImport(8, 10.0), MakeImport(1, 10.0),
+                                   MakeImport(2, 20.0), MakeImport(4, 30.0)};
+  const double losses[] = {9.0, 1.0, 2.0, 1.05};  // of the second at most 1.1
+  for (size_t i = 0; i < trials.size(); ++i) {
+    (*trials[i].mutable_metrics())["loss"] = losses[i];
+  }
+  for (const size_t cut : {size_t{1}, size_t{2}, size_t{4}}) {
+    const std::string id = absl::StrCat("cut", cut);
+    const std::string name = absl::StrCat("studies/", id);
+    fixture_.Create(id, TrainingStudy());
+    v1::ImportTrialsResponse response;
+    for (size_t i = 0; i < trials.size(); i += cut) {
+      ASSERT_THAT(
+          fixture_.service().ImportTrials(name, {&trials[i], cut},
+                                          static_cast<int64_t>(i), &response),
+          IsOk());
+    }
+    ASSERT_EQ(response.imported(), 4);
+    std::vector<v1::Trial::State> states;
+    for (int number = 1; number <= 4; ++number) {
+      states.push_back(
+          fixture_.Get(absl::StrCat(name, "/trials/", number))->state());
+    }
+    EXPECT_THAT(states,
+                ElementsAre(v1::Trial::SUCCEEDED, v1::Trial::SUCCEEDED,
+                            v1::Trial::INFEASIBLE, v1::Trial::SUCCEEDED))
+        << cut;
+  }
+}
+
 TEST_F(TrialsTest, TheBestTrialsComeBestFirstAndOnlyOfTheContext) {
   std::vector<v1::Trial> trials = {MakeImport(1, 10.0), MakeImport(2, 30.0),
                                    MakeImport(4, 20.0), MakeImport(8, 40.0)};

@@ -3,8 +3,8 @@
 // A hash that is the same in every process and on every platform, for what is
 // stored or seeds a generator: FNV-1a, 64 bits.
 
-#ifndef CUBICML_SERVER_CORE_STABLE_HASH_H_
-#define CUBICML_SERVER_CORE_STABLE_HASH_H_
+#ifndef CUBICML_BASE_STABLE_HASH_H_
+#define CUBICML_BASE_STABLE_HASH_H_
 
 #include <cstdint>
 
@@ -23,4 +23,4 @@ inline uint64_t StableHash(absl::string_view bytes) {
 
 }  // namespace cubicml
 
-#endif  // CUBICML_SERVER_CORE_STABLE_HASH_H_
+#endif  // CUBICML_BASE_STABLE_HASH_H_
