@@ -89,9 +89,7 @@ absl::StatusOr<std::vector<PointScore>> Acquisition::Score(
   std::vector<PointScore> scores;
   scores.reserve(points.size());
   for (size_t begin = 0; begin < points.size(); begin += kScoredTogether) {
-    if (problem_->stop.stop_requested()) {
-      return absl::CancelledError("the search was stopped");
-    }
+    CUBICML_RETURN_IF_ERROR(problem_->CheckStop());
     const std::span<const Point> chunk =
         points.subspan(begin, std::min(kScoredTogether, points.size() - begin));
     CUBICML_ASSIGN_OR_RETURN(

@@ -196,30 +196,32 @@ absl::Status SearchSpace::CheckValid(const Point& point, const Context& context,
   return CheckValidPoint(*model_, point, context, fixed);
 }
 
-bool SearchSpace::Enumerate(
-    const Context& context, const FixedKnobs& fixed, int64_t max_steps,
-    const std::function<bool(const Point&)>& visit) const {
+bool SearchSpace::Enumerate(const Context& context, const FixedKnobs& fixed,
+                            int64_t max_steps,
+                            const std::function<bool(const Point&)>& visit,
+                            const std::stop_token& stop) const {
   const std::shared_ptr<SpaceView> view = views_->Get(context);
   SpaceWalk walk({.model = model_.get(),
                   .view = view.get(),
                   .fixed = &fixed,
                   .order = nullptr,
                   .rng = nullptr,
-                  .skipped = nullptr});
+                  .skipped = nullptr,
+                  .stop = stop});
   return walk.Run(&max_steps, visit) == SpaceWalk::End::kComplete;
 }
 
-std::optional<Point> SearchSpace::SampleInOrder(const Context& context,
-                                                const FixedKnobs& fixed,
-                                                int64_t max_steps,
-                                                const LevelOrder& order) const {
+std::optional<Point> SearchSpace::SampleInOrder(
+    const Context& context, const FixedKnobs& fixed, int64_t max_steps,
+    const LevelOrder& order, const std::stop_token& stop) const {
   const std::shared_ptr<SpaceView> view = views_->Get(context);
   SpaceWalk walk({.model = model_.get(),
                   .view = view.get(),
                   .fixed = &fixed,
                   .order = order,
                   .rng = nullptr,
-                  .skipped = nullptr});
+                  .skipped = nullptr,
+                  .stop = stop});
   std::optional<Point> found;
   walk.Run(&max_steps, [&](const Point& point) {
     found = point;
@@ -230,7 +232,8 @@ std::optional<Point> SearchSpace::SampleInOrder(const Context& context,
 
 std::optional<Point> SearchSpace::Sample(const Context& context,
                                          const FixedKnobs& fixed,
-                                         int64_t max_steps, Rng* rng) const {
+                                         int64_t max_steps, Rng* rng,
+                                         const std::stop_token& stop) const {
   const std::shared_ptr<SpaceView> view = views_->Get(context);
   const FixedKnobs free = Free();
   const size_t limit =
@@ -242,12 +245,13 @@ std::optional<Point> SearchSpace::Sample(const Context& context,
                                   .fixed = &free,
                                   .order = nullptr,
                                   .rng = nullptr,
-                                  .skipped = nullptr},
+                                  .skipped = nullptr,
+                                  .stop = stop},
                                  limit, ChooseListSteps(*model_));
     if (listing.end == SpaceWalk::End::kComplete) {
       points = std::move(listing.points);
       view->SetValidPoints(points);
-    } else {
+    } else if (listing.end != SpaceWalk::End::kCancelled) {
       view->SetMoreThan(limit);
     }
   }
@@ -262,9 +266,11 @@ std::optional<Point> SearchSpace::Sample(const Context& context,
                            .fixed = &fixed,
                            .order = nullptr,
                            .rng = rng,
-                           .skipped = nullptr};
+                           .skipped = nullptr,
+                           .stop = stop};
   SpaceWalk draws(random);
   for (int i = 0; i < kDraws && max_steps > 0; ++i) {
+    if (stop.stop_requested()) return std::nullopt;
     if (draws.Draw(&max_steps)) return draws.point();
   }
   std::optional<Point> found;
@@ -284,7 +290,8 @@ std::optional<Point> SearchSpace::Sample(const Context& context,
 }
 
 std::shared_ptr<const std::vector<Point>> SearchSpace::ValidPoints(
-    const Context& context, const FixedKnobs& fixed, size_t limit) const {
+    const Context& context, const FixedKnobs& fixed, size_t limit,
+    const std::stop_token& stop) const {
   const std::shared_ptr<SpaceView> view = views_->Get(context);
   const bool free = IsFree(fixed);
   if (free) {
@@ -302,10 +309,13 @@ std::shared_ptr<const std::vector<Point>> SearchSpace::ValidPoints(
                                 .fixed = &fixed,
                                 .order = nullptr,
                                 .rng = nullptr,
-                                .skipped = nullptr},
+                                .skipped = nullptr,
+                                .stop = stop},
                                limit, steps);
   if (listing.end != SpaceWalk::End::kComplete) {
-    if (free) view->SetMoreThan(limit);
+    if (free && listing.end != SpaceWalk::End::kCancelled) {
+      view->SetMoreThan(limit);
+    }
     return nullptr;
   }
   if (free) view->SetValidPoints(listing.points);
@@ -315,9 +325,10 @@ std::shared_ptr<const std::vector<Point>> SearchSpace::ValidPoints(
 std::vector<Point> SearchSpace::Neighbours(const Point& point,
                                            const Context& context,
                                            const FixedKnobs& fixed,
-                                           size_t limit, Rng* rng) const {
+                                           size_t limit, Rng* rng,
+                                           const std::stop_token& stop) const {
   const std::shared_ptr<SpaceView> view = views_->Get(context);
-  return FindNeighbours(*model_, *view, point, fixed, limit, rng);
+  return FindNeighbours(*model_, *view, point, fixed, limit, rng, stop);
 }
 
 absl::Status SearchSpace::CheckExtends(const SearchSpace& old) const {

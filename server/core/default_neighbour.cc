@@ -83,12 +83,13 @@ void Consider(const SearchSpace& space, const Point& defaults,
 
 std::optional<Point> FindDefaultNeighbour(const SearchSpace& space,
                                           const v1::Study& study,
-                                          const Context& context, Rng rng) {
+                                          const Context& context, Rng rng,
+                                          const std::stop_token& stop) {
   const Point defaults = Defaults(space, study);
   std::optional<Point> nearest;
   double distance = std::numeric_limits<double>::infinity();
   const std::shared_ptr<const std::vector<Point>> all =
-      space.ValidPoints(context, space.Free(), kMaxListedPoints);
+      space.ValidPoints(context, space.Free(), kMaxListedPoints, stop);
   if (all != nullptr) {
     for (const Point& point : *all) {
       Consider(space, defaults, point, &nearest, &distance);
@@ -97,15 +98,15 @@ std::optional<Point> FindDefaultNeighbour(const SearchSpace& space,
   }
   for (int i = 0; i < kSamples; ++i) {
     const std::optional<Point> point =
-        space.Sample(context, space.Free(), kSampleSteps, &rng);
+        space.Sample(context, space.Free(), kSampleSteps, &rng, stop);
     if (!point.has_value()) break;
     Consider(space, defaults, *point, &nearest, &distance);
   }
   // Downhill from the nearest sample.
   for (int move = 0; move < kMaxMoves && nearest.has_value(); ++move) {
     const double before = distance;
-    const std::vector<Point> neighbours =
-        space.Neighbours(*nearest, context, space.Free(), kNeighbours, &rng);
+    const std::vector<Point> neighbours = space.Neighbours(
+        *nearest, context, space.Free(), kNeighbours, &rng, stop);
     for (const Point& point : neighbours) {
       Consider(space, defaults, point, &nearest, &distance);
     }

@@ -133,7 +133,7 @@ absl::StatusOr<std::vector<Pick>> RunSearch(const SearchTask& task,
   if (task.kind == SearchKind::kDesign && !task.baseline.has_value()) {
     std::optional<Point> near =
         FindDefaultNeighbour(*problem.space, task.definition->study(),
-                             problem.context, Rng(task.seed));
+                             problem.context, Rng(task.seed), problem.stop);
     if (near.has_value()) {
       picks.push_back(MakePick(task, *near, "default-neighbour"));
       problem.taken.insert(picks.back().key);

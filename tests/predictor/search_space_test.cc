@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <vector>
@@ -265,6 +266,48 @@ TEST(SearchSpaceTest, EnumerationStopsWhenToldAndWhenOutOfSteps) {
   EXPECT_EQ(visited, 3);
   EXPECT_FALSE(space->Enumerate(context, space->Free(), 10,
                                 [](const Point&) { return true; }));
+}
+
+// Of 2^knobs assignments few are valid, and only the last knob tells which.
+std::string RarePoints(int knobs) {
+  return absl::StrCat(
+      "parameters {name: 'x' integer {min: 0 max: 1} repeat: ", knobs,
+      "} context {name: 'sum' type: INTEGER} "
+      "constraints {expression: 'vec_sum(x) = sum'}");
+}
+
+TEST(SearchSpaceTest, AStopEndsAWalkBetweenPoints) {
+  const auto space = ReadSpace(RarePoints(24));
+  const Context context = ReadContext(*space, Entry("sum", "int64_value: 2"));
+  std::stop_source source;
+  int visited = 0;
+  const auto stop_at_once = [&](const Point&) {
+    source.request_stop();
+    ++visited;
+    return true;
+  };
+  EXPECT_FALSE(space->Enumerate(context, space->Free(), 1 << 30, stop_at_once,
+                                source.get_token()));
+  // There are 276.
+  EXPECT_LT(visited, 150);
+}
+
+TEST(SearchSpaceTest, WhatWasStoppedIsNotRemembered) {
+  const auto space = ReadSpace(RarePoints(14));
+  const Context context = ReadContext(*space, Entry("sum", "int64_value: 2"));
+  std::stop_source source;
+  source.request_stop();
+  const std::stop_token stop = source.get_token();
+  Rng rng(1);
+  EXPECT_EQ(space->ValidPoints(context, space->Free(), 1000, stop), nullptr);
+  EXPECT_EQ(space->Sample(context, space->Free(), 1 << 20, &rng, stop),
+            std::nullopt);
+  const auto points = space->ValidPoints(context, space->Free(), 1000);
+  ASSERT_NE(points, nullptr);
+  EXPECT_THAT(*points, SizeIs(91));
+  EXPECT_THAT(space->Neighbours(points->front(), context, space->Free(), 1000,
+                                &rng, stop),
+              IsEmpty());
 }
 
 TEST(SearchSpaceTest, SamplesOfASmallSpaceAreUniform) {
