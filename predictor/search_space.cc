@@ -49,20 +49,52 @@ bool IsAsFixed(const Point& point, const FixedKnobs& fixed) {
 
 struct Listing {
   SpaceWalk::End end = SpaceWalk::End::kComplete;
+  int64_t steps = 0;
   std::shared_ptr<std::vector<Point>> points;
 };
 
 // Stops after one more than `limit`.
-Listing ListPoints(const WalkOptions& options, size_t limit, int64_t steps) {
+Listing ListPoints(const WalkOptions& options, size_t limit,
+                   int64_t max_steps) {
   Listing listing;
   listing.points = std::make_shared<std::vector<Point>>();
+  int64_t steps_left = max_steps;
   SpaceWalk walk(options);
-  listing.end = walk.Run(&steps, [&](const Point& point) {
+  listing.end = walk.Run(&steps_left, [&](const Point& point) {
     if (listing.points->size() == limit) return false;
     listing.points->push_back(point);
     return true;
   });
+  listing.steps = max_steps - steps_left;
   return listing;
+}
+
+// At most `limit` points, if there are no more and listing them takes no more
+// than `max_steps`; else null. The view remembers what was found out: the walk
+// must be over all that is valid in it.
+std::shared_ptr<const std::vector<Point>> ListAll(const WalkOptions& options,
+                                                  size_t limit,
+                                                  int64_t max_steps,
+                                                  SpaceView* view) {
+  if (auto known = view->GetValidPoints(max_steps)) {
+    return known->size() <= limit ? known : nullptr;
+  }
+  if (view->IsKnownToExceed(limit, max_steps)) return nullptr;
+  const Listing listing = ListPoints(options, limit, max_steps);
+  switch (listing.end) {
+    case SpaceWalk::End::kComplete:
+      view->SetValidPoints(listing.points, listing.steps);
+      return listing.points;
+    case SpaceWalk::End::kStopped:
+      view->SetMorePointsThan(limit);
+      break;
+    case SpaceWalk::End::kOutOfSteps:
+      view->SetMoreStepsThan(max_steps);
+      break;
+    case SpaceWalk::End::kCancelled:
+      break;
+  }
+  return nullptr;
 }
 
 int64_t ChooseListSteps(const SpaceModel& model) {
@@ -238,26 +270,17 @@ std::optional<Point> SearchSpace::Sample(const Context& context,
   const FixedKnobs free = Free();
   const size_t limit =
       std::min(kListedPoints, kListedValues / model_->knobs.size());
-  std::shared_ptr<const std::vector<Point>> points = view->GetValidPoints();
-  if (points == nullptr && !view->HasMoreThan(limit)) {
-    Listing listing = ListPoints({.model = model_.get(),
-                                  .view = view.get(),
-                                  .fixed = &free,
-                                  .order = nullptr,
-                                  .rng = nullptr,
-                                  .skipped = nullptr,
-                                  .stop = stop},
-                                 limit, ChooseListSteps(*model_));
-    if (listing.end == SpaceWalk::End::kComplete) {
-      points = std::move(listing.points);
-      view->SetValidPoints(points);
-    } else if (listing.end != SpaceWalk::End::kCancelled) {
-      view->SetMoreThan(limit);
-    }
-  }
+  const std::shared_ptr<const std::vector<Point>> points =
+      ListAll({.model = model_.get(),
+               .view = view.get(),
+               .fixed = &free,
+               .order = nullptr,
+               .rng = nullptr,
+               .skipped = nullptr,
+               .stop = stop},
+              limit, ChooseListSteps(*model_), view.get());
   // A fixed value between the levels is in no list.
-  const bool listed = points != nullptr && points->size() <= limit;
-  if (listed) {
+  if (points != nullptr) {
     std::optional<Point> picked = PickPoint(*points, fixed, rng);
     if (picked.has_value() || IsFree(fixed)) return picked;
   }
@@ -293,32 +316,20 @@ std::shared_ptr<const std::vector<Point>> SearchSpace::ValidPoints(
     const Context& context, const FixedKnobs& fixed, size_t limit,
     const std::stop_token& stop) const {
   const std::shared_ptr<SpaceView> view = views_->Get(context);
-  const bool free = IsFree(fixed);
-  if (free) {
-    if (auto points = view->GetValidPoints()) {
-      return points->size() <= limit ? points : nullptr;
-    }
-    if (view->HasMoreThan(limit)) return nullptr;
-  }
   const auto steps =
       static_cast<int64_t>(std::min<size_t>(limit, size_t{1} << 40)) *
           kStepsPerListedPoint +
       kStepsPerList;
-  Listing listing = ListPoints({.model = model_.get(),
-                                .view = view.get(),
-                                .fixed = &fixed,
-                                .order = nullptr,
-                                .rng = nullptr,
-                                .skipped = nullptr,
-                                .stop = stop},
-                               limit, steps);
-  if (listing.end != SpaceWalk::End::kComplete) {
-    if (free && listing.end != SpaceWalk::End::kCancelled) {
-      view->SetMoreThan(limit);
-    }
-    return nullptr;
-  }
-  if (free) view->SetValidPoints(listing.points);
+  const WalkOptions options{.model = model_.get(),
+                            .view = view.get(),
+                            .fixed = &fixed,
+                            .order = nullptr,
+                            .rng = nullptr,
+                            .skipped = nullptr,
+                            .stop = stop};
+  if (IsFree(fixed)) return ListAll(options, limit, steps, view.get());
+  Listing listing = ListPoints(options, limit, steps);
+  if (listing.end != SpaceWalk::End::kComplete) return nullptr;
   return listing.points;
 }
 

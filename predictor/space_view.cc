@@ -25,13 +25,14 @@ SpaceView::SpaceView(const SpaceModel& model, Context context)
   }
 }
 
-std::shared_ptr<const std::vector<Point>> SpaceView::GetValidPoints() const {
+std::shared_ptr<const std::vector<Point>> SpaceView::GetValidPoints(
+    int64_t max_steps) const {
   MutexLock lock(&mu_);
-  return valid_points_;
+  return list_steps_ <= max_steps ? valid_points_ : nullptr;
 }
 
-void SpaceView::SetValidPoints(
-    std::shared_ptr<const std::vector<Point>> points) {
+void SpaceView::SetValidPoints(std::shared_ptr<const std::vector<Point>> points,
+                               int64_t steps) {
   const size_t knobs = points->empty() ? 0 : points->front().size();
   if (points->size() * (knobs * sizeof(double) + sizeof(Point) + 16) >
       kMaxListBytes) {
@@ -39,17 +40,23 @@ void SpaceView::SetValidPoints(
   }
   MutexLock lock(&mu_);
   valid_points_ = std::move(points);
+  list_steps_ = steps;
 }
 
-bool SpaceView::HasMoreThan(size_t points) const {
+bool SpaceView::IsKnownToExceed(size_t points, int64_t steps) const {
   MutexLock lock(&mu_);
-  return overflowed_ && points <= more_than_;
+  return (more_points_than_.has_value() && points <= *more_points_than_) ||
+         steps <= more_steps_than_;
 }
 
-void SpaceView::SetMoreThan(size_t points) {
+void SpaceView::SetMorePointsThan(size_t points) {
   MutexLock lock(&mu_);
-  overflowed_ = true;
-  more_than_ = std::max(more_than_, points);
+  more_points_than_ = std::max(more_points_than_.value_or(points), points);
+}
+
+void SpaceView::SetMoreStepsThan(int64_t steps) {
+  MutexLock lock(&mu_);
+  more_steps_than_ = std::max(more_steps_than_, steps);
 }
 
 std::shared_ptr<SpaceView> SpaceViews::Get(const Context& context) {

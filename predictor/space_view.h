@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/mutex.h"
@@ -43,14 +44,21 @@ class SpaceView {
     return table_roots_[table];
   }
 
-  // The list of all valid points; null while not known.
-  std::shared_ptr<const std::vector<Point>> GetValidPoints() const;
-  // Keeps the list if it is not too large.
-  void SetValidPoints(std::shared_ptr<const std::vector<Point>> points);
-  // Whether there are known to be more valid points than this, or that listing
-  // so many takes too long.
-  bool HasMoreThan(size_t points) const;
-  void SetMoreThan(size_t points);
+  // What is remembered of listing the valid points is what a walk of so many
+  // steps would find anew, so that no answer depends on what was asked before.
+
+  // All valid points; null while not known, or when listing them takes more
+  // steps than these.
+  std::shared_ptr<const std::vector<Point>> GetValidPoints(
+      int64_t max_steps) const;
+  // Keeps the list, which took `steps`, if it is not too large.
+  void SetValidPoints(std::shared_ptr<const std::vector<Point>> points,
+                      int64_t steps);
+  // Whether it is known that there are more valid points than `points`, or that
+  // listing them takes more than `steps`.
+  bool IsKnownToExceed(size_t points, int64_t steps) const;
+  void SetMorePointsThan(size_t points);
+  void SetMoreStepsThan(int64_t steps);
 
  private:
   const Context context_;
@@ -59,8 +67,9 @@ class SpaceView {
 
   mutable Mutex mu_;
   std::shared_ptr<const std::vector<Point>> valid_points_ ABSL_GUARDED_BY(mu_);
-  bool overflowed_ ABSL_GUARDED_BY(mu_) = false;
-  size_t more_than_ ABSL_GUARDED_BY(mu_) = 0;
+  int64_t list_steps_ ABSL_GUARDED_BY(mu_) = 0;
+  std::optional<size_t> more_points_than_ ABSL_GUARDED_BY(mu_);
+  int64_t more_steps_than_ ABSL_GUARDED_BY(mu_) = -1;
 };
 
 // The views of the contexts that were used last. Thread-safe.

@@ -326,6 +326,26 @@ TEST(SearchSpaceTest, SamplesOfASmallSpaceAreUniform) {
   for (const auto& [point, count] : counts) EXPECT_NEAR(count, 1000, 150);
 }
 
+TEST(SearchSpaceTest, AListIsTheSameWhateverWasAskedBefore) {
+  // 2^19 steps are more than a sample takes time for, and fewer than a list.
+  const std::string text = RarePoints(19);
+  const auto fresh = ReadSpace(text);
+  const auto sampled = ReadSpace(text);
+  const Context context = ReadContext(*fresh, Entry("sum", "int64_value: 1"));
+  Rng rng(1);
+  ASSERT_TRUE(sampled->Sample(context, sampled->Free(), 1 << 20, &rng));
+  const auto list = sampled->ValidPoints(context, sampled->Free(), 1000);
+  ASSERT_NE(list, nullptr);
+  EXPECT_THAT(*list, SizeIs(19));
+  // And a sample is the same whether there is a list or not.
+  ASSERT_NE(fresh->ValidPoints(context, fresh->Free(), 1000), nullptr);
+  Rng other(1);
+  Rng same(1);
+  const auto unlisted = ReadSpace(text);
+  EXPECT_EQ(fresh->Sample(context, fresh->Free(), 1 << 20, &other),
+            unlisted->Sample(context, unlisted->Free(), 1 << 20, &same));
+}
+
 // 30 knobs, 10^20 points, with ties between distant knobs.
 std::string LargeSpace() {
   std::string text;
