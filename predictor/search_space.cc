@@ -47,6 +47,29 @@ bool IsAsFixed(const Point& point, const FixedKnobs& fixed) {
   return true;
 }
 
+// Whether the points that are as fixed are among those of a space where nothing
+// is: a continuous knob may be fixed between its levels.
+bool AreOnLevels(const SpaceModel& model, const FixedKnobs& fixed) {
+  for (size_t k = 0; k < fixed.size(); ++k) {
+    if (!std::isnan(fixed[k]) && model.domain(k).FindLevel(fixed[k]) < 0) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// Null when more than `limit`.
+std::shared_ptr<const std::vector<Point>> FilterPoints(
+    const std::vector<Point>& points, const FixedKnobs& fixed, size_t limit) {
+  auto kept = std::make_shared<std::vector<Point>>();
+  for (const Point& point : points) {
+    if (!IsAsFixed(point, fixed)) continue;
+    if (kept->size() == limit) return nullptr;
+    kept->push_back(point);
+  }
+  return kept;
+}
+
 struct Listing {
   SpaceWalk::End end = SpaceWalk::End::kComplete;
   int64_t steps = 0;
@@ -316,6 +339,7 @@ std::shared_ptr<const std::vector<Point>> SearchSpace::ValidPoints(
     const Context& context, const FixedKnobs& fixed, size_t limit,
     const std::stop_token& stop) const {
   const std::shared_ptr<SpaceView> view = views_->Get(context);
+  limit = std::min(limit, SpaceView::MaxListedPoints(model_->knobs.size()));
   const auto steps =
       static_cast<int64_t>(std::min<size_t>(limit, size_t{1} << 40)) *
           kStepsPerListedPoint +
@@ -328,6 +352,10 @@ std::shared_ptr<const std::vector<Point>> SearchSpace::ValidPoints(
                             .skipped = nullptr,
                             .stop = stop};
   if (IsFree(fixed)) return ListAll(options, limit, steps, view.get());
+  const auto free = view->GetValidPoints(steps);
+  if (free != nullptr && AreOnLevels(*model_, fixed)) {
+    return FilterPoints(*free, fixed, limit);
+  }
   Listing listing = ListPoints(options, limit, steps);
   if (listing.end != SpaceWalk::End::kComplete) return nullptr;
   return listing.points;

@@ -174,8 +174,9 @@ class SearchSpace final {
                                      const LevelOrder& order,
                                      const std::stop_token& stop = {}) const;
   // All valid points in lexicographic order, when no more than `limit`;
-  // nullptr when there are more or it takes too long. The result for a context
-  // without fixed knobs is remembered for the last few contexts.
+  // nullptr when there are more, they take more than 32 MiB, or it takes too
+  // long. The result for a context without fixed knobs is remembered for the
+  // last contexts.
   std::shared_ptr<const std::vector<Point>> ValidPoints(
       const Context& context, const FixedKnobs& fixed, size_t limit,
       const std::stop_token& stop = {}) const;

@@ -28,6 +28,8 @@ class SpaceView {
   static constexpr size_t kMaxRemembered = size_t{1} << 20;
   static constexpr size_t kMaxRememberedTotal = size_t{1} << 22;
   static constexpr size_t kMaxListBytes = size_t{32} << 20;
+  // Points of so many knobs that are listed at most.
+  static size_t MaxListedPoints(size_t knobs);
 
   SpaceView(const SpaceModel& model, Context context);
 
@@ -51,7 +53,8 @@ class SpaceView {
   // steps than these.
   std::shared_ptr<const std::vector<Point>> GetValidPoints(
       int64_t max_steps) const;
-  // Keeps the list, which took `steps`, if it is not too large.
+  // Keeps the list, which took `steps`.
+  // REQUIRES: at most MaxListedPoints().
   void SetValidPoints(std::shared_ptr<const std::vector<Point>> points,
                       int64_t steps);
   // Whether it is known that there are more valid points than `points`, or that
@@ -60,8 +63,12 @@ class SpaceView {
   void SetMorePointsThan(size_t points);
   void SetMoreStepsThan(int64_t steps);
 
+  // Memory that it takes, about.
+  size_t CountBytes() const;
+
  private:
   const Context context_;
+  size_t base_bytes_ = 0;  // of all but the list
   std::vector<std::unique_ptr<std::atomic<uint8_t>[]>> verdicts_;
   std::vector<TableRows::Matches> table_roots_;
 
@@ -72,10 +79,14 @@ class SpaceView {
   int64_t more_steps_than_ ABSL_GUARDED_BY(mu_) = -1;
 };
 
-// The views of the contexts that were used last. Thread-safe.
+// The views of the contexts that were used last: more than are searched at a
+// time, or each would push out the one that is needed next. Thread-safe.
 class SpaceViews {
  public:
-  static constexpr size_t kKept = 4;
+  // So many are kept in any case, and more while all are within the bytes.
+  static constexpr size_t kMinKept = 16;
+  static constexpr size_t kMaxKept = 256;
+  static constexpr size_t kMaxBytes = size_t{128} << 20;
 
   // The model must outlive it.
   explicit SpaceViews(const SpaceModel& model) : model_(model) {}
@@ -83,6 +94,8 @@ class SpaceViews {
   std::shared_ptr<SpaceView> Get(const Context& context);
 
  private:
+  void DropOldest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
   const SpaceModel& model_;
   Mutex mu_;
   // The one used last at the back.

@@ -346,6 +346,46 @@ TEST(SearchSpaceTest, AListIsTheSameWhateverWasAskedBefore) {
             unlisted->Sample(context, unlisted->Free(), 1 << 20, &same));
 }
 
+TEST(SearchSpaceTest, ListsOfManyContextsAreRememberedAtATime) {
+  const auto space = ReadSpace(kMegatron);
+  std::vector<Context> contexts;
+  for (int i = 0; i < 12; ++i) {
+    contexts.push_back(ReadContext(*space, Gpus(1 << i)));
+  }
+  std::vector<std::shared_ptr<const std::vector<Point>>> lists;
+  for (const Context& context : contexts) {
+    lists.push_back(space->ValidPoints(context, space->Free(), 10000));
+  }
+  for (size_t i = 0; i < contexts.size(); ++i) {
+    EXPECT_EQ(space->ValidPoints(contexts[i], space->Free(), 10000), lists[i]);
+  }
+}
+
+TEST(SearchSpaceTest, FixedKnobsLeaveTheSameOfAListAsOfAWalk) {
+  const auto walked = ReadSpace(kMegatron);
+  const auto listed = ReadSpace(kMegatron);
+  const Context context = ReadContext(*walked, Gpus(64));
+  ASSERT_NE(listed->ValidPoints(context, listed->Free(), 10000), nullptr);
+  for (const size_t knob : {size_t{0}, size_t{3}}) {  // tp, vpp
+    FixedKnobs fixed = walked->Free();
+    fixed[knob] = 4.0;
+    const auto points = walked->ValidPoints(context, fixed, 10000);
+    ASSERT_NE(points, nullptr);
+    EXPECT_FALSE(points->empty());
+    EXPECT_EQ(listed->ValidPoints(context, fixed, points->size() - 1), nullptr);
+    const auto filtered = listed->ValidPoints(context, fixed, points->size());
+    ASSERT_NE(filtered, nullptr);
+    std::vector<std::string> keys[2];
+    for (const Point& point : *points) {
+      keys[0].push_back(walked->PointKey(point));
+    }
+    for (const Point& point : *filtered) {
+      keys[1].push_back(walked->PointKey(point));
+    }
+    EXPECT_EQ(keys[0], keys[1]);
+  }
+}
+
 // 30 knobs, 10^20 points, with ties between distant knobs.
 std::string LargeSpace() {
   std::string text;
