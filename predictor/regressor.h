@@ -66,6 +66,10 @@ struct RegressionFit {
   std::vector<Belief> held_out;
 };
 
+// By row: whether some row of its group is outside its fold, so that what is
+// held out knows the level of the group. With one fold: always.
+std::vector<bool> FindKnownLevels(const RegressionProblem& problem);
+
 // Mean log density of the rows under their held-out beliefs and the noise.
 double HeldOutLogDensity(const RegressionProblem& problem,
                          const RegressionFit& fit);
