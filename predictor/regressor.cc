@@ -52,9 +52,13 @@ std::vector<bool> FindKnownLevels(const RegressionProblem& problem) {
 
 double HeldOutLogDensity(const RegressionProblem& problem,
                          const RegressionFit& fit) {
+  const std::vector<bool> known = FindKnownLevels(problem);
+  const bool any_known =
+      std::find(known.begin(), known.end(), true) != known.end();
   double sum = 0.0;
   double total = 0.0;
   for (size_t i = 0; i < fit.held_out.size(); ++i) {
+    if (any_known && !known[i]) continue;
     const double w = problem.weights[i];
     const double stddev = fit.held_out[i].stddev;
     const double variance =

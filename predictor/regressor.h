@@ -70,7 +70,8 @@ struct RegressionFit {
 // held out knows the level of the group. With one fold: always.
 std::vector<bool> FindKnownLevels(const RegressionProblem& problem);
 
-// Mean log density of the rows under their held-out beliefs and the noise.
+// Mean log density, under their held-out beliefs and the noise, of the rows
+// whose level is known; of all where none is.
 double HeldOutLogDensity(const RegressionProblem& problem,
                          const RegressionFit& fit);
 

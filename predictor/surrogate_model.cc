@@ -263,13 +263,16 @@ absl::StatusOr<BuiltHead> BuildHead(const TargetRows& rows,
       beliefs[i].stddev = std::hypot(beliefs[i].stddev, level.stddev);
     }
   }
+  const std::vector<bool> known = FindKnownLevels(rows.problem());
   for (size_t i = 0; i < beliefs.size(); ++i) {
+    // The level of its group is from the row itself, so it looks easy.
+    if (!known[i]) continue;
     const double variance = beliefs[i].stddev * beliefs[i].stddev +
                             head.noise * head.noise / rows.weights[i];
     built.residuals.push_back((rows.targets[i] - beliefs[i].mean) /
                               std::sqrt(std::max(variance, 1e-24)));
+    built.folds.push_back(rows.folds[i]);
   }
-  built.folds = rows.folds;
   built.fold_count = rows.fold_count;
   head.spread = CalibrateSpread(built.residuals);
   return built;

@@ -313,6 +313,35 @@ TEST_P(TrainerBattery, NinetyPercentIntervalsCoverAboutNinetyPercent) {
   EXPECT_LE(covered / total, 0.99);
 }
 
+TEST_P(TrainerBattery, ContextsOfOneTrialDoNotMakeItSure) {
+  const Dataset dataset = MakeSynthetic({.rows = 60, .noise = 0.3});
+  Dataset singles = MakeSynthetic({.rows = 100, .noise = 0.3, .seed = 9});
+  Dataset both = dataset;
+  for (size_t i = 0; i < singles.rows.size(); ++i) {
+    both.rows.push_back(singles.rows[i]);
+    both.rows.back().group = 1 + static_cast<int>(i);
+  }
+  both.features.rows = both.rows.size();
+  both.features.values.insert(both.features.values.end(),
+                              singles.features.values.begin(),
+                              singles.features.values.end());
+  const auto model = trainer()->Train(both, Rng(1), {});
+  ASSERT_THAT(model, IsOk());
+  const Dataset test = MakeSynthetic({.rows = 300, .noise = 0.3, .seed = 101});
+  const auto forecasts = (*model)->Predict(test.features);
+  ASSERT_THAT(forecasts, IsOk());
+  double covered = 0.0;
+  double total = 0.0;
+  for (size_t i = 0; i < test.rows.size(); ++i) {
+    if (!test.rows[i].feasible) continue;
+    const MetricForecast& forecast = (*forecasts)[i].metrics[0];
+    const double y = test.rows[i].metrics[0];
+    covered += y >= forecast.lower90 && y <= forecast.upper90 ? 1.0 : 0.0;
+    total += 1.0;
+  }
+  EXPECT_GE(covered / total, 0.75);
+}
+
 TEST_P(TrainerBattery, LearnsWhatFailsAndWhatItCosts) {
   const auto model = trainer()->Train(MakeSynthetic({.rows = 120}), Rng(1), {});
   ASSERT_THAT(model, IsOk());
