@@ -2,6 +2,7 @@
 
 #include "predictor/acquisition.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numbers>
@@ -85,6 +86,44 @@ TEST_F(AcquisitionTest, CountsInfeasibleObservationsForNothing) {
   const double before = ScoreOf(problem, {5.0, 5.0}).acquisition;
   problem.observations.push_back({{5.0, 6.0}, false, 2.0});
   EXPECT_EQ(ScoreOf(problem, {5.0, 5.0}).acquisition, before);
+}
+
+TEST_F(AcquisitionTest, TheCostDoesNotGrowWithTheHistory) {
+  size_t scored = 0;
+  const FakePredictor counting([&scored](const float*) {
+    ++scored;
+    return Forecast();
+  });
+  for (const bool maximize : {true, false}) {
+    SearchProblem problem = landscape_.Problem();
+    problem.predictor = &counting;
+    problem.maximize = maximize;
+    for (int i = 0; i < 5000; ++i) {
+      problem.observations.push_back({{3.0, 3.0}, true, 1.0 + i});
+    }
+    problem.pending.push_back({4.0, 4.0});
+    scored = 0;
+    EXPECT_THAT(Acquisition::Create(problem).status(), IsOk());
+    EXPECT_LE(scored, 257u);
+  }
+}
+
+TEST_F(AcquisitionTest, LooksAtTheBestMeasurementsOfALongHistory) {
+  for (const bool maximize : {true, false}) {
+    SearchProblem problem = landscape_.Problem();
+    problem.maximize = maximize;
+    const double sign = maximize ? 1.0 : -1.0;
+    for (int i = 0; i < 1000; ++i) {
+      problem.observations.push_back({{1.0, 1.0}, true, sign * (i % 10)});
+    }
+    problem.observations[500] = {{3.0, 3.0}, true, sign * 100.0};
+    const double best = std::max(landscape_.ScoreOf({1.0, 1.0}),
+                                 landscape_.ScoreOf({3.0, 3.0}));
+    EXPECT_NEAR(ScoreOf(problem, {5.0, 5.0}).acquisition,
+                LogExpectedImprovement(landscape_.ScoreOf({5.0, 5.0}),
+                                       landscape_.stddev, best),
+                1e-9);
+  }
 }
 
 TEST_F(AcquisitionTest, TakesTheProbabilityOfFailureIntoAccount) {
