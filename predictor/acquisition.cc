@@ -63,6 +63,11 @@ std::vector<Point> ListBestMeasured(const SearchProblem& problem) {
   return points;
 }
 
+// A trial that will more likely fail than not is nothing to improve on.
+bool IsBelievedToWork(const PointScore& score) {
+  return score.log_feasible >= std::log(0.5);
+}
+
 double Shrink(double stddev, double correlation) {
   return stddev * std::sqrt(std::max(0.0, 1.0 - correlation * correlation));
 }
@@ -95,14 +100,19 @@ absl::StatusOr<Acquisition> Acquisition::Create(const SearchProblem& problem) {
 // The best is what the model expects of measured points, not what was measured:
 // a lucky measurement would never be improved on, and scores have no unit.
 absl::Status Acquisition::SetBest() {
-  std::vector<Point> known = ListBestMeasured(*problem_);
-  known.insert(known.end(), problem_->pending.begin(), problem_->pending.end());
-  if (known.empty()) return absl::OkStatus();
-  CUBICML_ASSIGN_OR_RETURN(const std::vector<PointScore> scores, Score(known));
-  double best = -std::numeric_limits<double>::infinity();
-  for (const PointScore& score : scores) best = std::max(best, score.mean);
-  best_ = best;
+  CUBICML_ASSIGN_OR_RETURN(const std::vector<PointScore> measured,
+                           Score(ListBestMeasured(*problem_)));
+  for (const PointScore& score : measured) RaiseBest(score);
+  CUBICML_ASSIGN_OR_RETURN(const std::vector<PointScore> pending,
+                           Score(problem_->pending));
+  for (const PointScore& score : pending) {
+    if (IsBelievedToWork(score)) RaiseBest(score);
+  }
   return absl::OkStatus();
+}
+
+void Acquisition::RaiseBest(const PointScore& score) {
+  best_ = std::isnan(best_) ? score.mean : std::max(best_, score.mean);
 }
 
 absl::StatusOr<std::vector<PointScore>> Acquisition::Score(
@@ -146,7 +156,7 @@ double Acquisition::Value(const PointScore& score) const {
 
 void Acquisition::Believe(const Point& point, const PointScore& score) {
   believed_ = distance_.Locate(point);
-  best_ = std::isnan(best_) ? score.mean : std::max(best_, score.mean);
+  if (IsBelievedToWork(score)) RaiseBest(score);
 }
 
 void Acquisition::Rescore(const KnobDistance::Position& position,
