@@ -25,7 +25,8 @@ struct MetricForecast {
 };
 
 struct Forecast {
-  std::vector<MetricForecast> metrics;  // as Dataset.metrics
+  // As Dataset.metrics; NaN where a metric was never measured.
+  std::vector<MetricForecast> metrics;
   double feasible_probability = 1.0;
   // Ranking score of the first objective: higher is better whatever its goal,
   // comparable within one context and one predictor only.

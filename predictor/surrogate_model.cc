@@ -22,6 +22,8 @@ constexpr uint32_t kFormat = 1;
 // A wider spread of a logarithm says "anything": its mean would overflow.
 constexpr double kMaxLogSpread = 3.0;
 constexpr size_t kPredictedTogether = 256;
+// Of one or two rows, or equal ones, nobody knows how much others differ.
+constexpr double kConstantSpread = 0.1;
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 uint64_t Checksum(absl::string_view bytes) {  // FNV-1a
@@ -278,6 +280,34 @@ absl::StatusOr<BuiltHead> BuildHead(const TargetRows& rows,
   return built;
 }
 
+// A head that expects what was measured so far, whatever the configuration.
+MetricHead MakeConstantHead(const TargetRows& rows) {
+  MetricHead head;
+  head.scale = rows.scale;
+  if (rows.targets.empty()) {
+    // Nothing was measured: nothing is known, which no number says.
+    head.intercept = kNan;
+    return head;
+  }
+  const double count = static_cast<double>(rows.targets.size());
+  double mean = 0.0;
+  for (const double target : rows.targets) mean += target / count;
+  double squares = 0.0;
+  for (const double target : rows.targets) {
+    squares += (target - mean) * (target - mean);
+  }
+  const double spread = std::sqrt(squares / std::max(count - 1.0, 1.0));
+  double share = kConstantSpread;
+  if (!head.scale.logarithmic) share *= std::abs(head.scale.Inverse(mean));
+  head.noise = std::max(spread, share / head.scale.scale);
+  head.intercept = mean;
+  if (head.scale.logarithmic) {
+    // So that theirs is the mean of the log-normal distribution.
+    head.intercept -= 0.5 * head.noise * head.noise * head.scale.scale;
+  }
+  return head;
+}
+
 // A head with regressors of its own.
 absl::StatusOr<BuiltHead> FitHead(const TrainingSet& set, size_t metric,
                                   const HeadOptions& options, Rng* rng,
@@ -286,9 +316,7 @@ absl::StatusOr<BuiltHead> FitHead(const TrainingSet& set, size_t metric,
       SelectMetric(set, metric, options.metrics.max_rows, rng);
   if (rows.targets.size() < 3 || rows.constant) {
     BuiltHead built;
-    built.head.scale = rows.scale;
-    // Nothing was measured: nothing is known, which no number says.
-    built.head.intercept = rows.targets.empty() ? kNan : rows.targets[0];
+    built.head = MakeConstantHead(rows);
     return built;
   }
   CUBICML_ASSIGN_OR_RETURN(RegressionFit fit,

@@ -3,6 +3,7 @@
 #include "server/core/search_task.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -181,6 +182,7 @@ v1::Prediction FormatPrediction(const StudyDefinition& definition,
       std::min(forecast.metrics.size(), definition.metrics().size());
   for (size_t i = 0; i < metrics; ++i) {
     const MetricForecast& metric = forecast.metrics[i];
+    if (!std::isfinite(metric.mean)) continue;  // never measured
     v1::Prediction::MetricPrediction& proto =
         (*prediction.mutable_metrics())[definition.metrics()[i].name];
     proto.set_mean(metric.mean);

@@ -376,8 +376,37 @@ TEST_P(TrainerBattery, MissingConstantAndRepeatedValuesAreNoTrouble) {
   ASSERT_THAT(model, IsOk());
   const auto forecasts = (*model)->Predict(dataset.features);
   ASSERT_THAT(forecasts, IsOk());
-  EXPECT_DOUBLE_EQ((*forecasts)[3].metrics[1].mean, 5.0);
+  EXPECT_NEAR((*forecasts)[3].metrics[1].mean, 5.0, 1e-9);
   EXPECT_TRUE(std::isfinite((*forecasts)[3].metrics[0].mean));
+}
+
+TEST_P(TrainerBattery, FewRowsOfAMetricAreNotTakenForCertain) {
+  for (const std::vector<double>& values :
+       {std::vector<double>{}, {4.0}, {4.0, 4.4}, {-4.0, -4.4}}) {
+    Dataset dataset = MakeSynthetic({.rows = 40});
+    size_t given = 0;
+    double sum = 0.0;
+    for (DatasetRow& row : dataset.rows) {
+      if (!row.feasible) continue;
+      row.metrics[1] = given < values.size() ? values[given] : kNan;
+      if (given < values.size()) sum += values[given];
+      ++given;
+    }
+    const auto model = trainer()->Train(dataset, Rng(1), {});
+    ASSERT_THAT(model, IsOk());
+    const auto forecasts = (*model)->Predict(dataset.features);
+    ASSERT_THAT(forecasts, IsOk());
+    const MetricForecast& forecast = (*forecasts)[3].metrics[1];
+    if (values.empty()) {
+      EXPECT_TRUE(std::isnan(forecast.mean));
+      continue;
+    }
+    const double mean = sum / static_cast<double>(values.size());
+    EXPECT_NEAR(forecast.mean, mean, 0.01);
+    EXPECT_LT(forecast.lower90, mean - 0.3);
+    EXPECT_GT(forecast.upper90, mean + 0.3);
+    EXPECT_GT(forecast.stddev, 0.3);
+  }
 }
 
 TEST_P(TrainerBattery, OneColumnAndObjectivesBelowZeroAreNoTrouble) {
