@@ -72,7 +72,7 @@ void AddPlanOptions(CLI::App* app, Arguments* arguments) {
   app->add_option("--trials", plan.trials, "trials of a run")
       ->check(CLI::Range(1, 100'000));
   app->add_option("--checkpoints", arguments->checkpoints,
-                  "trials after which to look")
+                  "trials after which to look, of those that runs reach")
       ->delimiter(',')
       ->check(CLI::Range(1, 100'000));
   app->add_option("--jobs", plan.jobs, "jobs in flight at a time")
@@ -162,8 +162,10 @@ absl::Status Replay(const Arguments& arguments) {
   if (!arguments.output.empty()) {
     CUBICML_RETURN_IF_ERROR(WriteTrials(arguments.output, results));
   }
-  std::cout << FormatReport(Summarize(results, arguments.checkpoints),
-                            arguments.checkpoints, format);
+  const std::vector<int> checkpoints =
+      KeepReached(arguments.checkpoints, arguments.plan.trials);
+  std::cout << FormatReport(Summarize(results, checkpoints), checkpoints,
+                            format);
   return absl::OkStatus();
 }
 

@@ -327,6 +327,12 @@ TEST(ReplayTest, RefusesAnUnknownSearcher) {
               StatusIs(kInvalid, HasSubstr("'oracle'")));
 }
 
+TEST(ReplayReportTest, LooksWhereRunsReach) {
+  EXPECT_THAT(KeepReached({10, 20, 50, 100}, 20), ElementsAre(10, 20));
+  EXPECT_THAT(KeepReached({10, 20}, 100), ElementsAre(10, 20));
+  EXPECT_THAT(KeepReached({10, 20}, 5), ElementsAre(5));
+}
+
 TEST(ReplayReportTest, CarriesTheLastFigureOnAndCountsFailures) {
   const std::vector<MeasuredTable> tables = {MakeTable()};
   ReplayResult result{&tables[0], &tables[0].problems[0], "random", 1, {}};
