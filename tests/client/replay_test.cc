@@ -209,6 +209,38 @@ TEST(TableStudyTest, TypesEachColumnByWhatItHolds) {
   EXPECT_THAT(*points, SizeIs(2));
 }
 
+TEST(TableStudyTest, NamesEveryColumnSoThatAStudyAcceptsIt) {
+  TableSpec spec;
+  spec.name = "t";
+  spec.params = {"order",   "group", "Batch", "batch", "BATCH",
+                 "batch_2", "null",  "rowid", "1st",   "limit"};
+  spec.context = {"default", "Order", "index", std::string(80, 'x')};
+  spec.objective = "qps";
+  std::string header = "qps";
+  for (const auto* columns : {&spec.params, &spec.context}) {
+    for (const std::string& column : *columns) {
+      absl::StrAppend(&header, ",", column);
+    }
+  }
+  std::string csv = header + "\n";
+  for (int row = 1; row <= 2; ++row) {
+    absl::StrAppend(&csv, row);
+    for (size_t i = 0; i < spec.params.size(); ++i) {
+      absl::StrAppend(&csv, ",", row);
+    }
+    csv += ",1,1,1,1\n";
+  }
+  const auto file = ParseCsv("t.csv", csv);
+  ASSERT_THAT(file.status(), IsOk());
+  const auto table = BuildMeasuredTable(*file, spec);
+  ASSERT_THAT(table.status(), IsOk());
+  EXPECT_EQ(table->params[0].name, "order_");
+  EXPECT_EQ(table->params[2].name, "Batch");
+  const TableStudy replay(*table, table->problems[0]);
+  EXPECT_THAT(SearchSpace::Parse(replay.Make(v1::DEFAULT, 1, 1)).status(),
+              IsOk());
+}
+
 TEST(TableStudyTest, TellsOutOfMemoryFromACrash) {
   const auto file = ParseCsv("t.csv",
                              "model,tp,mode,status,qps\n"
