@@ -2,7 +2,11 @@
 
 #include "tests/predictor/trainer_battery.h"
 
+#include <pthread.h>
+#include <time.h>
+
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <limits>
@@ -186,16 +190,34 @@ TEST_P(TrainerBattery, ARequestedStopIsSeenAtOnce) {
               StatusIs(absl::StatusCode::kCancelled));
 }
 
+// Processor time that a thread has used, in milliseconds.
+double ProcessorTime(pthread_t thread) {
+  clockid_t clock = 0;
+  timespec used = {};
+  EXPECT_EQ(pthread_getcpuclockid(thread, &clock), 0);
+  EXPECT_EQ(clock_gettime(clock, &used), 0);
+  return 1e3 * static_cast<double>(used.tv_sec) +
+         1e-6 * static_cast<double>(used.tv_nsec);
+}
+
 TEST_P(TrainerBattery, AStopEndsATrainingThatRuns) {
   const Dataset dataset = MakeSynthetic({.rows = 20'000});
   std::stop_source source;
   absl::StatusCode code = absl::StatusCode::kOk;
   std::chrono::steady_clock::time_point ended;
+  std::atomic<bool> done = false;
   std::jthread training([&] {
     code =
         trainer()->Train(dataset, Rng(1), source.get_token()).status().code();
     ended = std::chrono::steady_clock::now();
+    done = true;
+    // Until the thread's clock is not looked at any more.
+    while (!source.stop_requested()) std::this_thread::yield();
   });
+  // It has work for longer than this.
+  while (!done && ProcessorTime(training.native_handle()) < 30.0) {
+    std::this_thread::yield();
+  }
   source.request_stop();
   const auto asked = std::chrono::steady_clock::now();
   training.join();
