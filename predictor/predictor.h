@@ -55,7 +55,7 @@ class Predictor {
   // Held-out figures found while training; version and times are not set.
   virtual const v1::SurrogateQuality& quality() const = 0;
 
-  // Bytes that LoadPredictor turns into an equal predictor.
+  // Bytes that Trainer::Load turns into an equal predictor.
   virtual std::string Serialize() const = 0;
 };
 

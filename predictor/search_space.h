@@ -70,6 +70,9 @@ struct Knob {
 // A fixed knob is active in every point, with that value.
 using FixedKnobs = std::vector<double>;
 
+// Up to this many valid points are better listed than sampled.
+inline constexpr size_t kMaxListedPoints = 50'000;
+
 struct SpaceModel;
 class SpaceViews;
 

@@ -13,6 +13,7 @@
 #include "base/field_error.h"
 #include "base/status_macros.h"
 #include "cubicml/internal/checkpoint.pb.h"
+#include "predictor/fnv_hash.h"
 #include "predictor/linear_regressor.h"
 
 namespace cubicml {
@@ -25,14 +26,6 @@ constexpr size_t kPredictedTogether = 256;
 // Of one or two rows, or equal ones, nobody knows how much others differ.
 constexpr double kConstantSpread = 0.1;
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-
-uint64_t Checksum(absl::string_view bytes) {  // FNV-1a
-  uint64_t hash = 0xcbf29ce484222325;
-  for (const char c : bytes) {
-    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  }
-  return hash;
-}
 
 // Forecasts one metric, on the scale of its target: the intercept, the score
 // where it is part of it, and the regressors.
@@ -211,7 +204,7 @@ std::string SurrogateModel::Serialize() const {
   internal::CheckpointFile file;
   file.set_format(kFormat);
   checkpoint.SerializeToString(file.mutable_payload());
-  file.set_checksum(Checksum(file.payload()));
+  file.set_checksum(FnvHash(file.payload()));
   return file.SerializeAsString();
 }
 
@@ -451,7 +444,7 @@ absl::StatusOr<std::unique_ptr<Predictor>> LoadSurrogate(
   internal::Checkpoint proto;
   if (!file.ParseFromArray(checkpoint.data(),
                            static_cast<int>(checkpoint.size())) ||
-      file.checksum() != Checksum(file.payload())) {
+      file.checksum() != FnvHash(file.payload())) {
     return absl::DataLossError("the checkpoint is damaged");
   }
   if (file.format() != kFormat) {

@@ -16,7 +16,6 @@
 namespace cubicml {
 namespace {
 
-constexpr size_t kMaxListedPoints = 50'000;
 constexpr int kSamples = 64;
 constexpr int64_t kSampleSteps = 100'000;
 constexpr int kMaxMoves = 64;
@@ -46,7 +45,7 @@ Point Defaults(const SearchSpace& space, const v1::Study& study) {
 }
 
 // Distance between two values of a knob, 0 to 1.
-double KnobDistance(const Knob& knob, double a, double b) {
+double LevelDistance(const Knob& knob, double a, double b) {
   // Activity follows from other knobs.
   if (std::isnan(a) || std::isnan(b) || a == b) return 0.0;
   if (knob.kind == KnobKind::kCategory) return 1.0;
@@ -64,7 +63,7 @@ double KnobDistance(const Knob& knob, double a, double b) {
 double Distance(const SearchSpace& space, const Point& a, const Point& b) {
   double sum = 0.0;
   for (size_t i = 0; i < a.size(); ++i) {
-    sum += KnobDistance(space.knobs()[i], a[i], b[i]);
+    sum += LevelDistance(space.knobs()[i], a[i], b[i]);
   }
   return sum;
 }
