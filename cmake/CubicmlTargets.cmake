@@ -42,6 +42,8 @@ function(cubicml_add_test name)
   cmake_parse_arguments(arg "" "TIMEOUT" "SRCS;PRIVATE;LABELS" ${ARGN})
   cubicml_add_executable(${name} SRCS ${arg_SRCS}
     PRIVATE ${arg_PRIVATE} GTest::gtest GTest::gmock GTest::gtest_main)
+  # The flag that some libraries ask for, on all: one set of headers fits all.
+  target_compile_options(${name} PRIVATE -pthread)
   target_precompile_headers(${name} REUSE_FROM cubicml_test_headers)
   add_test(NAME ${name} COMMAND ${name}
     WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
