@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <limits>
 #include <numbers>
 #include <utility>
@@ -21,6 +22,9 @@ constexpr size_t kScoredTogether = 1024;
 // Running trials that are looked at for each candidate, the last ones: enough
 // for any fleet, and it bounds the work.
 constexpr size_t kMaxPending = 64;
+// Measured points that may be the best by the model, the best by measurement:
+// so that the cost of a search does not grow with the history.
+constexpr size_t kMaxMeasured = 256;
 // No configuration is hopeless: the model of feasibility may be wrong.
 constexpr double kMinFeasible = 1e-3;
 
@@ -36,6 +40,32 @@ double LogImprovement(double z) {
   const double inverse = 1.0 / (z * z);
   return log_density + std::log(inverse) +
          std::log1p(inverse * (-3.0 + inverse * (15.0 - 105.0 * inverse)));
+}
+
+// Of the observations that worked.
+std::vector<Point> ListBestMeasured(const SearchProblem& problem) {
+  std::vector<std::pair<double, const Point*>> order;
+  for (const Observation& observation : problem.observations) {
+    if (!observation.feasible || !std::isfinite(observation.objective)) {
+      continue;
+    }
+    const double loss =
+        problem.maximize ? -observation.objective : observation.objective;
+    order.emplace_back(loss, &observation.point);
+  }
+  const size_t count = std::min(kMaxMeasured, order.size());
+  std::nth_element(
+      order.begin(), order.begin() + static_cast<std::ptrdiff_t>(count),
+      order.end(),
+      [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<Point> points;
+  for (size_t i = 0; i < count; ++i) points.push_back(*order[i].second);
+  return points;
+}
+
+// A trial that will more likely fail than not is nothing to improve on.
+bool IsBelievedToWork(const PointScore& score) {
+  return score.log_feasible >= std::log(0.5);
 }
 
 double Shrink(double stddev, double correlation) {
@@ -70,18 +100,19 @@ absl::StatusOr<Acquisition> Acquisition::Create(const SearchProblem& problem) {
 // The best is what the model expects of measured points, not what was measured:
 // a lucky measurement would never be improved on, and scores have no unit.
 absl::Status Acquisition::SetBest() {
-  std::vector<Point> known = problem_->pending;
-  for (const Observation& observation : problem_->observations) {
-    if (observation.feasible && std::isfinite(observation.objective)) {
-      known.push_back(observation.point);
-    }
+  CUBICML_ASSIGN_OR_RETURN(const std::vector<PointScore> measured,
+                           Score(ListBestMeasured(*problem_)));
+  for (const PointScore& score : measured) RaiseBest(score);
+  CUBICML_ASSIGN_OR_RETURN(const std::vector<PointScore> pending,
+                           Score(problem_->pending));
+  for (const PointScore& score : pending) {
+    if (IsBelievedToWork(score)) RaiseBest(score);
   }
-  if (known.empty()) return absl::OkStatus();
-  CUBICML_ASSIGN_OR_RETURN(const std::vector<PointScore> scores, Score(known));
-  double best = -std::numeric_limits<double>::infinity();
-  for (const PointScore& score : scores) best = std::max(best, score.mean);
-  best_ = best;
   return absl::OkStatus();
+}
+
+void Acquisition::RaiseBest(const PointScore& score) {
+  best_ = std::isnan(best_) ? score.mean : std::max(best_, score.mean);
 }
 
 absl::StatusOr<std::vector<PointScore>> Acquisition::Score(
@@ -89,9 +120,7 @@ absl::StatusOr<std::vector<PointScore>> Acquisition::Score(
   std::vector<PointScore> scores;
   scores.reserve(points.size());
   for (size_t begin = 0; begin < points.size(); begin += kScoredTogether) {
-    if (problem_->stop.stop_requested()) {
-      return absl::CancelledError("the search was stopped");
-    }
+    CUBICML_RETURN_IF_ERROR(problem_->CheckStop());
     const std::span<const Point> chunk =
         points.subspan(begin, std::min(kScoredTogether, points.size() - begin));
     CUBICML_ASSIGN_OR_RETURN(
@@ -127,7 +156,7 @@ double Acquisition::Value(const PointScore& score) const {
 
 void Acquisition::Believe(const Point& point, const PointScore& score) {
   believed_ = distance_.Locate(point);
-  best_ = std::isnan(best_) ? score.mean : std::max(best_, score.mean);
+  if (IsBelievedToWork(score)) RaiseBest(score);
 }
 
 void Acquisition::Rescore(const KnobDistance::Position& position,

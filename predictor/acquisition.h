@@ -33,7 +33,8 @@ struct PointScore {
 // The acquisition of one search: expected improvement of the ranking score over
 // the best measured configuration, times the probability of being feasible.
 // Running trials count as measured with what the model expects of them
-// ("kriging believer"): they raise the best, and uncertainty near them shrinks.
+// ("kriging believer"): they raise the best, if they will likely work, and
+// uncertainty near them shrinks.
 //
 // Const methods are thread-safe. The problem must outlive it.
 class Acquisition {
@@ -56,6 +57,7 @@ class Acquisition {
  private:
   explicit Acquisition(const SearchProblem& problem);
   absl::Status SetBest();
+  void RaiseBest(const PointScore& score);
   double Value(const PointScore& score) const;
 
   const SearchProblem* problem_;

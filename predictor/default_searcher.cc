@@ -26,9 +26,10 @@ class DefaultSearcher final : public Searcher {
                                                 size_t count,
                                                 Rng rng) const override {
     if (problem.space->ValidPoints(problem.context, problem.fixed,
-                                   kMaxListedPoints) != nullptr) {
+                                   kMaxListedPoints, problem.stop) != nullptr) {
       return exhaustive_->Search(problem, count, rng);
     }
+    CUBICML_RETURN_IF_ERROR(problem.CheckStop());
     CUBICML_ASSIGN_OR_RETURN(Acquisition acquisition,
                              Acquisition::Create(problem));
     CandidatePool pool(problem, count, Rng(rng()));

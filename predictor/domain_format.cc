@@ -10,17 +10,11 @@
 #include "absl/strings/str_cat.h"
 #include "base/field_error.h"
 #include "predictor/domain.h"
+#include "predictor/space_borders.h"
 #include "predictor/value_text.h"
 
 namespace cubicml {
 namespace {
-
-absl::Status CannotExtend(absl::string_view path, absl::string_view why) {
-  absl::Status status =
-      absl::FailedPreconditionError(absl::StrCat(path, ": ", why));
-  status.SetPayload(kFieldPayloadUrl, absl::Cord(path));
-  return status;
-}
 
 void AppendJsonString(absl::string_view text, std::string* json) {
   constexpr char kHex[] = "0123456789abcdef";
@@ -128,12 +122,13 @@ bool Domain::Contains(double value) const {
 absl::Status Domain::CheckExtends(const Domain& old,
                                   absl::string_view path) const {
   if (kind_ != old.kind_) {
-    return CannotExtend(path, "the kind of a parameter cannot change");
+    return PreconditionError(path, "the kind of a parameter cannot change");
   }
   if (old.continuous_ && !continuous_) {
-    return CannotExtend(path,
-                        "a step cannot be added: trials have any value of the "
-                        "range");
+    return PreconditionError(
+        path,
+        "a step cannot be added: trials have any value of the "
+        "range");
   }
   const absl::string_view field = kind_ == KnobKind::kInteger  ? ".integer"
                                   : kind_ == KnobKind::kNumber ? ".number"
@@ -148,7 +143,7 @@ absl::Status Domain::CheckExtends(const Domain& old,
           : old.levels_;
   const auto missing = std::find_if(wanted.begin(), wanted.end(), lacks);
   if (missing == wanted.end()) return absl::OkStatus();
-  return CannotExtend(
+  return PreconditionError(
       absl::StrCat(path, field),
       absl::StrCat("no longer holds ", DescribeValue(old.FormatValue(*missing)),
                    ", which trials may have; a domain can only grow"));

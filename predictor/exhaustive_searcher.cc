@@ -54,8 +54,9 @@ class Walk {
   absl::Status Run() {
     const bool complete = problem_.space->Enumerate(
         problem_.context, problem_.fixed, kMaxWalkSteps,
-        [this](const Point& point) { return Visit(point); });
+        [this](const Point& point) { return Visit(point); }, problem_.stop);
     CUBICML_RETURN_IF_ERROR(status_);
+    CUBICML_RETURN_IF_ERROR(problem_.CheckStop());
     if (!complete) return TooLarge();
     return Flush();
   }
@@ -94,12 +95,9 @@ absl::Status CheckSize(const SearchProblem& problem) {
   }
   int64_t points = 0;
   const bool complete = problem.space->Enumerate(
-      problem.context, problem.fixed, kMaxWalkSteps, [&](const Point&) {
-        return ++points <= kMaxPoints && !problem.stop.stop_requested();
-      });
-  if (problem.stop.stop_requested()) {
-    return absl::CancelledError("the search was stopped");
-  }
+      problem.context, problem.fixed, kMaxWalkSteps,
+      [&](const Point&) { return ++points <= kMaxPoints; }, problem.stop);
+  CUBICML_RETURN_IF_ERROR(problem.CheckStop());
   return complete ? absl::OkStatus() : TooLarge();
 }
 
@@ -115,7 +113,7 @@ class ExhaustiveSearcher final : public Searcher {
     CandidatePool pool(problem, count, rng);
     const std::shared_ptr<const std::vector<Point>> all =
         problem.space->ValidPoints(problem.context, problem.fixed,
-                                   kMaxListedPoints);
+                                   kMaxListedPoints, problem.stop);
     if (all != nullptr) {
       for (size_t begin = 0; begin < all->size(); begin += kWalkedTogether) {
         const std::span<const Point> chunk = std::span(*all).subspan(

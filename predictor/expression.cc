@@ -399,6 +399,8 @@ Verdict ExpressionEvaluator::Evaluate(size_t expression,
     error_ = sqlite3_errmsg(connection_.get());
   }
   sqlite3_reset(statement);
+  // The counter is on this stack.
+  sqlite3_progress_handler(connection_.get(), 0, nullptr, nullptr);
   return verdict;
 }
 

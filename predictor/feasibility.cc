@@ -4,6 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <memory>
+#include <numeric>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -74,41 +78,70 @@ double Rate(const TargetRows& rows) {
   return works / total;
 }
 
-absl::StatusOr<FeasibilityFit> FitKind(const TargetRows& rows,
-                                       const RegressorKind& kind,
-                                       const std::stop_token& stop) {
-  const double rate = Rate(rows);
-  FeasibilityFit result;
+// A fit of one kind, and how well it told each of its rows when that was held
+// out.
+struct KindFit {
+  FeasibilityFit fit;
+  std::vector<size_t> index;  // of the rows, increasing
+  std::vector<double> losses;
+  std::vector<double> weights;
+};
+
+double WeightedMean(const std::vector<double>& values,
+                    const std::vector<double>& weights) {
+  const double sum =
+      std::inner_product(values.begin(), values.end(), weights.begin(), 0.0);
+  return sum / std::accumulate(weights.begin(), weights.end(), 0.0);
+}
+
+absl::StatusOr<KindFit> FitKind(const TargetRows& rows,
+                                const RegressorKind& kind,
+                                const std::stop_token& stop) {
+  KindFit result{{}, rows.index, {}, rows.weights};
   CUBICML_ASSIGN_OR_RETURN(RegressionFit regression,
                            kind.fit(rows.problem(), stop));
   const Curve curve = FitCurve(regression.held_out, rows, {0.0, 2.0});
+  const double rate = Rate(rows);
   std::vector<double> scores;
   std::vector<bool> labels;
-  double constant_loss = 0.0;
-  double total = 0.0;
+  std::vector<double> constant_losses;
   for (size_t i = 0; i < rows.targets.size(); ++i) {
     const bool feasible = rows.targets[i] > 0.0;
     const double x = regression.held_out[i].mean;
-    const double w = rows.weights[i];
-    result.log_loss +=
-        w * LogLoss(Sigmoid(curve.offset + curve.slope * x), feasible);
-    constant_loss += w * LogLoss(rate, feasible);
-    total += w;
+    result.losses.push_back(
+        LogLoss(Sigmoid(curve.offset + curve.slope * x), feasible));
+    constant_losses.push_back(LogLoss(rate, feasible));
     scores.push_back(x);
     labels.push_back(feasible);
   }
-  result.auc = AreaUnderRoc(scores, labels);
-  if (result.log_loss < constant_loss) {
-    result.model = std::make_unique<FeasibilityModel>(
+  if (WeightedMean(result.losses, rows.weights) <
+      WeightedMean(constant_losses, rows.weights)) {
+    result.fit.model = std::make_unique<FeasibilityModel>(
         std::move(regression.regressor),
         curve.offset + curve.slope * regression.levels[0], curve.slope);
   } else {
     // It has learnt nothing yet.
-    result.model = std::make_unique<FeasibilityModel>(rate);
-    result.log_loss = constant_loss;
+    result.fit.model = std::make_unique<FeasibilityModel>(rate);
+    result.losses = std::move(constant_losses);
   }
-  result.log_loss /= total;
+  result.fit.auc = AreaUnderRoc(scores, labels);
+  result.fit.log_loss = WeightedMean(result.losses, rows.weights);
   return result;
+}
+
+// Whether `a` tells the rows that both have seen better, or all of its rows
+// where they share none.
+bool IsBetter(const KindFit& a, const KindFit& b) {
+  double difference = 0.0;
+  bool share = false;
+  for (size_t i = 0, j = 0; i < a.index.size(); ++i) {
+    while (j < b.index.size() && b.index[j] < a.index[i]) ++j;
+    if (j == b.index.size()) break;
+    if (b.index[j] != a.index[i]) continue;
+    difference += a.weights[i] * (a.losses[i] - b.losses[j]);
+    share = true;
+  }
+  return share ? difference < 0.0 : a.fit.log_loss < b.fit.log_loss;
 }
 
 }  // namespace
@@ -153,22 +186,22 @@ absl::StatusOr<std::unique_ptr<FeasibilityModel>> FeasibilityModel::Load(
 absl::StatusOr<FeasibilityFit> FitFeasibility(
     const TrainingSet& set, const std::vector<RegressorKind>& kinds, Rng* rng,
     const std::stop_token& stop) {
-  FeasibilityFit best;
+  std::optional<KindFit> best;
+  std::unique_ptr<FeasibilityModel> constant;
   for (const RegressorKind& kind : kinds) {
     const TargetRows rows = SelectFeasibility(set, kind.max_rows, rng);
+    // A sample without failures has no log loss to compare.
     if (rows.constant) {
-      if (best.model == nullptr) {
-        best.model = std::make_unique<FeasibilityModel>(Rate(rows));
-      }
+      constant = std::make_unique<FeasibilityModel>(Rate(rows));
       continue;
     }
-    CUBICML_ASSIGN_OR_RETURN(FeasibilityFit fit, FitKind(rows, kind, stop));
-    // A sample without failures has no log loss to compare.
-    if (!best.auc.has_value() || fit.log_loss < best.log_loss) {
-      best = std::move(fit);
-    }
+    CUBICML_ASSIGN_OR_RETURN(KindFit fit, FitKind(rows, kind, stop));
+    if (!best.has_value() || IsBetter(fit, *best)) best = std::move(fit);
   }
-  return best;
+  if (best.has_value()) return std::move(best->fit);
+  FeasibilityFit fit;
+  fit.model = std::move(constant);
+  return fit;
 }
 
 }  // namespace cubicml

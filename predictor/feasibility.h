@@ -63,7 +63,7 @@ struct FeasibilityFit {
 };
 
 // Of the model of each kind keeps the one with the least log loss on held-out
-// rows. The errors of the kinds.
+// rows that both kinds have. The errors of the kinds.
 absl::StatusOr<FeasibilityFit> FitFeasibility(
     const TrainingSet& set, const std::vector<RegressorKind>& kinds, Rng* rng,
     const std::stop_token& stop);

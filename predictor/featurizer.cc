@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "predictor/fnv_hash.h"
 
 namespace cubicml {
 namespace {
@@ -27,12 +28,8 @@ constexpr size_t kMaxPairedCounts = 8;
 // by this.
 constexpr double kContextOctaves = 8.0;
 
-// Stable on every platform, unlike std::hash.
-uint64_t Hash(absl::string_view text) {  // FNV-1a, then SplitMix64's finaliser
-  uint64_t hash = 0xcbf29ce484222325;
-  for (const char c : text) {
-    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  }
+uint64_t Hash(absl::string_view text) {  // and SplitMix64's finaliser
+  uint64_t hash = FnvHash(text);
   hash = (hash ^ (hash >> 30)) * 0xbf58476d1ce4e5b9;
   hash = (hash ^ (hash >> 27)) * 0x94d049bb133111eb;
   return hash ^ (hash >> 31);

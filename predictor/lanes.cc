@@ -93,7 +93,8 @@ void MaternCorrelation(size_t count, Lanes* values) {
   for (size_t k = 0; k < count; ++k) {
     for (size_t l = 0; l < kLanes; ++l) {
       const float square = values[k][l] > 0.0F ? values[k][l] : 0.0F;
-      const float r = std::sqrt(5.0F * square);
+      // Beyond, nothing is left of it, but squares would overflow.
+      const float r = std::min(std::sqrt(5.0F * square), 90.0F);
       values[k][l] = (1.0F + r + r * r / 3.0F) * ExpOfNegative(-r);
     }
   }

@@ -6,6 +6,7 @@
 #include "predictor/single_kind_trainer.h"
 
 namespace cubicml {
+
 std::unique_ptr<Trainer> NewLinearTrainer() {
   return NewSingleKindTrainer(
       {"linear",

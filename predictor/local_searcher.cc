@@ -109,13 +109,15 @@ class Evolution {
   // neighbours, or the budget is spent.
   absl::Status Climb() {
     while (scored_ < kBudget) {
+      CUBICML_RETURN_IF_ERROR(problem_.CheckStop());
       std::vector<Point> children;
       size_t parents = 0;
       for (Member& member : population_) {
         if (member.expanded) continue;
         member.expanded = true;
         std::vector<Point> neighbours = problem_.space->Neighbours(
-            member.point, problem_.context, problem_.fixed, kNeighbours, rng_);
+            member.point, problem_.context, problem_.fixed, kNeighbours, rng_,
+            problem_.stop);
         std::move(neighbours.begin(), neighbours.end(),
                   std::back_inserter(children));
         if (++parents == kParents) break;

@@ -62,30 +62,38 @@ bool Saw(const RegressionProblem& problem, size_t m, size_t i) {
   return problem.fold_count == 1 || problem.folds[i] != static_cast<int>(m);
 }
 
-// For each group the mean of `values` over the rows that member `m` saw; NaN
-// where it saw none.
+// For each group the mean of `values` over the rows that member `m` saw; that
+// over all groups where it saw none.
 std::vector<double> SeenMeans(const RegressionProblem& problem, size_t m,
                               const std::vector<double>& values) {
   const size_t groups = static_cast<size_t>(problem.group_count);
   std::vector<double> sums(groups, 0.0);
   std::vector<double> weights(groups, 0.0);
+  double sum = 0.0;
+  double weight = 0.0;
   for (size_t i = 0; i < values.size(); ++i) {
     if (!Saw(problem, m, i)) continue;
     const size_t g = static_cast<size_t>(problem.groups[i]);
     sums[g] += problem.weights[i] * values[i];
     weights[g] += problem.weights[i];
+    sum += problem.weights[i] * values[i];
+    weight += problem.weights[i];
   }
-  for (size_t g = 0; g < groups; ++g) sums[g] /= weights[g];
+  for (size_t g = 0; g < groups; ++g) {
+    sums[g] = weights[g] > 0.0 ? sums[g] / weights[g] : sum / weight;
+  }
   return sums;
 }
 
 // What the networks say of the rows that they have not seen, around the mean of
-// each row's group.
+// what they saw of each row's group.
 struct HeldOutRows {
   std::vector<double> outputs;
   std::vector<double> targets;
   std::vector<double> variances;  // of all members' outputs
-  double slope = 0.0;             // of the targets over the outputs
+  // A group that a member knows nothing of tells nothing of how good it is.
+  std::vector<bool> known;
+  double slope = 0.0;  // of the targets over the outputs
 };
 
 HeldOutRows CompareHeldOut(const RegressionProblem& problem,
@@ -96,6 +104,7 @@ HeldOutRows CompareHeldOut(const RegressionProblem& problem,
   HeldOutRows held_out;
   held_out.outputs.assign(rows, 0.0);
   held_out.targets.assign(rows, 0.0);
+  held_out.known = FindKnownLevels(problem);
   double xx = 1e-12;
   double xy = 0.0;
   for (size_t m = 0; m < outputs.size(); ++m) {
@@ -104,12 +113,11 @@ HeldOutRows CompareHeldOut(const RegressionProblem& problem,
     for (size_t i = 0; i < rows; ++i) {
       if (problem.fold_count > 1 && Saw(problem, m, i)) continue;
       const size_t g = static_cast<size_t>(problem.groups[i]);
-      // A group that the member knows nothing of tells nothing of it.
-      if (!std::isfinite(out_means[g])) continue;
       const double x = outputs[m][i] - out_means[g];
       const double y = targets[i] - target_means[g];
       held_out.outputs[i] = x;
       held_out.targets[i] = y;
+      if (!held_out.known[i]) continue;
       xx += problem.weights[i] * x * x;
       xy += problem.weights[i] * x * y;
     }
@@ -135,7 +143,10 @@ double SetSpread(const RegressionProblem& problem, const HeldOutRows& held_out,
   double squares = 0.0;
   double variances = 0.0;
   double total = 0.0;
+  const bool any_known = std::find(held_out.known.begin(), held_out.known.end(),
+                                   true) != held_out.known.end();
   for (size_t i = 0; i < held_out.targets.size(); ++i) {
+    if (any_known && !held_out.known[i]) continue;
     const double w = problem.weights[i];
     const double error =
         held_out.targets[i] - held_out.slope * held_out.outputs[i];

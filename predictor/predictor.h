@@ -25,7 +25,8 @@ struct MetricForecast {
 };
 
 struct Forecast {
-  std::vector<MetricForecast> metrics;  // as Dataset.metrics
+  // As Dataset.metrics; NaN where a metric was never measured.
+  std::vector<MetricForecast> metrics;
   double feasible_probability = 1.0;
   // Ranking score of the first objective: higher is better whatever its goal,
   // comparable within one context and one predictor only.
@@ -54,7 +55,7 @@ class Predictor {
   // Held-out figures found while training; version and times are not set.
   virtual const v1::SurrogateQuality& quality() const = 0;
 
-  // Bytes that LoadPredictor turns into an equal predictor.
+  // Bytes that Trainer::Load turns into an equal predictor.
   virtual std::string Serialize() const = 0;
 };
 

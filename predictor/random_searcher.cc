@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
+#include "base/status_macros.h"
 #include "predictor/searcher.h"
 #include "predictor/untaken_points.h"
 
@@ -22,9 +22,7 @@ class RandomSearcher final : public Searcher {
                                                 size_t count,
                                                 Rng rng) const override {
     std::vector<Point> points = SampleUntaken(problem, count, &rng);
-    if (problem.stop.stop_requested()) {
-      return absl::CancelledError("the search was stopped");
-    }
+    CUBICML_RETURN_IF_ERROR(problem.CheckStop());
     std::vector<Candidate> candidates;
     candidates.reserve(points.size());
     for (Point& point : points) candidates.push_back({std::move(point), 0.0});

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "absl/status/status.h"
 #include "predictor/kernel_regressor.h"
@@ -27,11 +28,37 @@ absl::StatusOr<std::unique_ptr<Regressor>> LoadRegressor(
   return absl::DataLossError("a regressor of a checkpoint is of no known kind");
 }
 
+std::vector<bool> FindKnownLevels(const RegressionProblem& problem) {
+  const size_t rows = problem.groups.size();
+  constexpr int kSeveral = -1;
+  // By group: the only fold that it has rows in.
+  std::vector<std::optional<int>> only(
+      static_cast<size_t>(problem.group_count));
+  for (size_t i = 0; i < rows; ++i) {
+    std::optional<int>& fold = only[static_cast<size_t>(problem.groups[i])];
+    if (fold.value_or(problem.folds[i]) != problem.folds[i]) {
+      fold = kSeveral;
+    } else {
+      fold = problem.folds[i];
+    }
+  }
+  std::vector<bool> known(rows);
+  for (size_t i = 0; i < rows; ++i) {
+    known[i] = problem.fold_count == 1 ||
+               only[static_cast<size_t>(problem.groups[i])] == kSeveral;
+  }
+  return known;
+}
+
 double HeldOutLogDensity(const RegressionProblem& problem,
                          const RegressionFit& fit) {
+  const std::vector<bool> known = FindKnownLevels(problem);
+  const bool any_known =
+      std::find(known.begin(), known.end(), true) != known.end();
   double sum = 0.0;
   double total = 0.0;
   for (size_t i = 0; i < fit.held_out.size(); ++i) {
+    if (any_known && !known[i]) continue;
     const double w = problem.weights[i];
     const double stddev = fit.held_out[i].stddev;
     const double variance =

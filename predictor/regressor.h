@@ -66,7 +66,12 @@ struct RegressionFit {
   std::vector<Belief> held_out;
 };
 
-// Mean log density of the rows under their held-out beliefs and the noise.
+// By row: whether some row of its group is outside its fold, so that what is
+// held out knows the level of the group. With one fold: always.
+std::vector<bool> FindKnownLevels(const RegressionProblem& problem);
+
+// Mean log density, under their held-out beliefs and the noise, of the rows
+// whose level is known; of all where none is.
 double HeldOutLogDensity(const RegressionProblem& problem,
                          const RegressionFit& fit);
 

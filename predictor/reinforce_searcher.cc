@@ -101,7 +101,9 @@ std::vector<Point> Draw(const SearchProblem& problem,
         problem.context, problem.fixed, kPolicySampleSteps,
         [&](size_t knob, size_t levels, std::vector<size_t>* order) {
           policy.OrderLevels(knob, levels, rng, order);
-        });
+        },
+        problem.stop);
+    if (problem.stop.stop_requested()) break;
     if (point.has_value()) points.push_back(*std::move(point));
   }
   return points;
@@ -122,6 +124,7 @@ class ReinforceSearcher final : public Searcher {
     Reward reward;
     for (int step = 0; step < kPolicySteps; ++step) {
       const std::vector<Point> points = Draw(problem, policy, &rng);
+      CUBICML_RETURN_IF_ERROR(problem.CheckStop());
       if (points.empty()) break;
       CUBICML_ASSIGN_OR_RETURN(const std::vector<PointScore> scores,
                                acquisition.Score(points));

@@ -47,22 +47,77 @@ bool IsAsFixed(const Point& point, const FixedKnobs& fixed) {
   return true;
 }
 
+// Whether the points that are as fixed are among those of a space where nothing
+// is: a continuous knob may be fixed between its levels.
+bool AreOnLevels(const SpaceModel& model, const FixedKnobs& fixed) {
+  for (size_t k = 0; k < fixed.size(); ++k) {
+    if (!std::isnan(fixed[k]) && model.domain(k).FindLevel(fixed[k]) < 0) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// Null when more than `limit`.
+std::shared_ptr<const std::vector<Point>> FilterPoints(
+    const std::vector<Point>& points, const FixedKnobs& fixed, size_t limit) {
+  auto kept = std::make_shared<std::vector<Point>>();
+  for (const Point& point : points) {
+    if (!IsAsFixed(point, fixed)) continue;
+    if (kept->size() == limit) return nullptr;
+    kept->push_back(point);
+  }
+  return kept;
+}
+
 struct Listing {
   SpaceWalk::End end = SpaceWalk::End::kComplete;
+  int64_t steps = 0;
   std::shared_ptr<std::vector<Point>> points;
 };
 
 // Stops after one more than `limit`.
-Listing ListPoints(const WalkOptions& options, size_t limit, int64_t steps) {
+Listing ListPoints(const WalkOptions& options, size_t limit,
+                   int64_t max_steps) {
   Listing listing;
   listing.points = std::make_shared<std::vector<Point>>();
+  int64_t steps_left = max_steps;
   SpaceWalk walk(options);
-  listing.end = walk.Run(&steps, [&](const Point& point) {
+  listing.end = walk.Run(&steps_left, [&](const Point& point) {
     if (listing.points->size() == limit) return false;
     listing.points->push_back(point);
     return true;
   });
+  listing.steps = max_steps - steps_left;
   return listing;
+}
+
+// At most `limit` points, if there are no more and listing them takes no more
+// than `max_steps`; else null. The view remembers what was found out: the walk
+// must be over all that is valid in it.
+std::shared_ptr<const std::vector<Point>> ListAll(const WalkOptions& options,
+                                                  size_t limit,
+                                                  int64_t max_steps,
+                                                  SpaceView* view) {
+  if (auto known = view->GetValidPoints(max_steps)) {
+    return known->size() <= limit ? known : nullptr;
+  }
+  if (view->IsKnownToExceed(limit, max_steps)) return nullptr;
+  const Listing listing = ListPoints(options, limit, max_steps);
+  switch (listing.end) {
+    case SpaceWalk::End::kComplete:
+      view->SetValidPoints(listing.points, listing.steps);
+      return listing.points;
+    case SpaceWalk::End::kStopped:
+      view->SetMorePointsThan(limit);
+      break;
+    case SpaceWalk::End::kOutOfSteps:
+      view->SetMoreStepsThan(max_steps);
+      break;
+    case SpaceWalk::End::kCancelled:
+      break;
+  }
+  return nullptr;
 }
 
 int64_t ChooseListSteps(const SpaceModel& model) {
@@ -196,30 +251,32 @@ absl::Status SearchSpace::CheckValid(const Point& point, const Context& context,
   return CheckValidPoint(*model_, point, context, fixed);
 }
 
-bool SearchSpace::Enumerate(
-    const Context& context, const FixedKnobs& fixed, int64_t max_steps,
-    const std::function<bool(const Point&)>& visit) const {
+bool SearchSpace::Enumerate(const Context& context, const FixedKnobs& fixed,
+                            int64_t max_steps,
+                            const std::function<bool(const Point&)>& visit,
+                            const std::stop_token& stop) const {
   const std::shared_ptr<SpaceView> view = views_->Get(context);
   SpaceWalk walk({.model = model_.get(),
                   .view = view.get(),
                   .fixed = &fixed,
                   .order = nullptr,
                   .rng = nullptr,
-                  .skipped = nullptr});
+                  .skipped = nullptr,
+                  .stop = stop});
   return walk.Run(&max_steps, visit) == SpaceWalk::End::kComplete;
 }
 
-std::optional<Point> SearchSpace::SampleInOrder(const Context& context,
-                                                const FixedKnobs& fixed,
-                                                int64_t max_steps,
-                                                const LevelOrder& order) const {
+std::optional<Point> SearchSpace::SampleInOrder(
+    const Context& context, const FixedKnobs& fixed, int64_t max_steps,
+    const LevelOrder& order, const std::stop_token& stop) const {
   const std::shared_ptr<SpaceView> view = views_->Get(context);
   SpaceWalk walk({.model = model_.get(),
                   .view = view.get(),
                   .fixed = &fixed,
                   .order = order,
                   .rng = nullptr,
-                  .skipped = nullptr});
+                  .skipped = nullptr,
+                  .stop = stop});
   std::optional<Point> found;
   walk.Run(&max_steps, [&](const Point& point) {
     found = point;
@@ -230,30 +287,23 @@ std::optional<Point> SearchSpace::SampleInOrder(const Context& context,
 
 std::optional<Point> SearchSpace::Sample(const Context& context,
                                          const FixedKnobs& fixed,
-                                         int64_t max_steps, Rng* rng) const {
+                                         int64_t max_steps, Rng* rng,
+                                         const std::stop_token& stop) const {
   const std::shared_ptr<SpaceView> view = views_->Get(context);
   const FixedKnobs free = Free();
   const size_t limit =
       std::min(kListedPoints, kListedValues / model_->knobs.size());
-  std::shared_ptr<const std::vector<Point>> points = view->GetValidPoints();
-  if (points == nullptr && !view->HasMoreThan(limit)) {
-    Listing listing = ListPoints({.model = model_.get(),
-                                  .view = view.get(),
-                                  .fixed = &free,
-                                  .order = nullptr,
-                                  .rng = nullptr,
-                                  .skipped = nullptr},
-                                 limit, ChooseListSteps(*model_));
-    if (listing.end == SpaceWalk::End::kComplete) {
-      points = std::move(listing.points);
-      view->SetValidPoints(points);
-    } else {
-      view->SetMoreThan(limit);
-    }
-  }
+  const std::shared_ptr<const std::vector<Point>> points =
+      ListAll({.model = model_.get(),
+               .view = view.get(),
+               .fixed = &free,
+               .order = nullptr,
+               .rng = nullptr,
+               .skipped = nullptr,
+               .stop = stop},
+              limit, ChooseListSteps(*model_), view.get());
   // A fixed value between the levels is in no list.
-  const bool listed = points != nullptr && points->size() <= limit;
-  if (listed) {
+  if (points != nullptr) {
     std::optional<Point> picked = PickPoint(*points, fixed, rng);
     if (picked.has_value() || IsFree(fixed)) return picked;
   }
@@ -262,9 +312,11 @@ std::optional<Point> SearchSpace::Sample(const Context& context,
                            .fixed = &fixed,
                            .order = nullptr,
                            .rng = rng,
-                           .skipped = nullptr};
+                           .skipped = nullptr,
+                           .stop = stop};
   SpaceWalk draws(random);
   for (int i = 0; i < kDraws && max_steps > 0; ++i) {
+    if (stop.stop_requested()) return std::nullopt;
     if (draws.Draw(&max_steps)) return draws.point();
   }
   std::optional<Point> found;
@@ -284,40 +336,38 @@ std::optional<Point> SearchSpace::Sample(const Context& context,
 }
 
 std::shared_ptr<const std::vector<Point>> SearchSpace::ValidPoints(
-    const Context& context, const FixedKnobs& fixed, size_t limit) const {
+    const Context& context, const FixedKnobs& fixed, size_t limit,
+    const std::stop_token& stop) const {
   const std::shared_ptr<SpaceView> view = views_->Get(context);
-  const bool free = IsFree(fixed);
-  if (free) {
-    if (auto points = view->GetValidPoints()) {
-      return points->size() <= limit ? points : nullptr;
-    }
-    if (view->HasMoreThan(limit)) return nullptr;
-  }
+  limit = std::min(limit, SpaceView::MaxListedPoints(model_->knobs.size()));
   const auto steps =
       static_cast<int64_t>(std::min<size_t>(limit, size_t{1} << 40)) *
           kStepsPerListedPoint +
       kStepsPerList;
-  Listing listing = ListPoints({.model = model_.get(),
-                                .view = view.get(),
-                                .fixed = &fixed,
-                                .order = nullptr,
-                                .rng = nullptr,
-                                .skipped = nullptr},
-                               limit, steps);
-  if (listing.end != SpaceWalk::End::kComplete) {
-    if (free) view->SetMoreThan(limit);
-    return nullptr;
+  const WalkOptions options{.model = model_.get(),
+                            .view = view.get(),
+                            .fixed = &fixed,
+                            .order = nullptr,
+                            .rng = nullptr,
+                            .skipped = nullptr,
+                            .stop = stop};
+  if (IsFree(fixed)) return ListAll(options, limit, steps, view.get());
+  const auto free = view->GetValidPoints(steps);
+  if (free != nullptr && AreOnLevels(*model_, fixed)) {
+    return FilterPoints(*free, fixed, limit);
   }
-  if (free) view->SetValidPoints(listing.points);
+  Listing listing = ListPoints(options, limit, steps);
+  if (listing.end != SpaceWalk::End::kComplete) return nullptr;
   return listing.points;
 }
 
 std::vector<Point> SearchSpace::Neighbours(const Point& point,
                                            const Context& context,
                                            const FixedKnobs& fixed,
-                                           size_t limit, Rng* rng) const {
+                                           size_t limit, Rng* rng,
+                                           const std::stop_token& stop) const {
   const std::shared_ptr<SpaceView> view = views_->Get(context);
-  return FindNeighbours(*model_, *view, point, fixed, limit, rng);
+  return FindNeighbours(*model_, *view, point, fixed, limit, rng, stop);
 }
 
 absl::Status SearchSpace::CheckExtends(const SearchSpace& old) const {

@@ -15,6 +15,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -68,6 +69,9 @@ struct Knob {
 // Knobs that the caller has decided: one entry for each knob, NaN where free.
 // A fixed knob is active in every point, with that value.
 using FixedKnobs = std::vector<double>;
+
+// Up to this many valid points are better listed than sampled.
+inline constexpr size_t kMaxListedPoints = 50'000;
 
 struct SpaceModel;
 class SpaceViews;
@@ -139,6 +143,9 @@ class SearchSpace final {
                           const FixedKnobs& fixed) const;
 
   // ---- Walking the valid configurations ----
+  //
+  // Valid points may be very rare, so a walk can take long without meeting one.
+  // Each of these ends soon after `stop` is requested, as if out of steps.
 
   // Visits valid points in lexicographic order, pruning by each constraint as
   // soon as its knobs are set, until the visitor returns false. Continuous
@@ -147,7 +154,8 @@ class SearchSpace final {
   // visitor stopped or after `max_steps` partial assignments.
   bool Enumerate(const Context& context, const FixedKnobs& fixed,
                  int64_t max_steps,
-                 const std::function<bool(const Point&)>& visit) const;
+                 const std::function<bool(const Point&)>& visit,
+                 const std::stop_token& stop = {}) const;
   // A random valid point, over the levels; nullopt when none was found within
   // `max_steps` partial assignments. Uniform over the valid points where few
   // enough to list (65,536), or where drawing each knob by itself soon gives a
@@ -155,7 +163,8 @@ class SearchSpace final {
   // search with restarts, which favours points whose early knobs leave few
   // completions.
   std::optional<Point> Sample(const Context& context, const FixedKnobs& fixed,
-                              int64_t max_steps, Rng* rng) const;
+                              int64_t max_steps, Rng* rng,
+                              const std::stop_token& stop = {}) const;
   // The first valid point that depth-first search finds when the values of each
   // knob are tried in the order that `order` gives: it is told the knob and how
   // many values that has, and lists their indices (of Knob.levels, as a rule),
@@ -165,13 +174,15 @@ class SearchSpace final {
                                         std::vector<size_t>* order)>;
   std::optional<Point> SampleInOrder(const Context& context,
                                      const FixedKnobs& fixed, int64_t max_steps,
-                                     const LevelOrder& order) const;
+                                     const LevelOrder& order,
+                                     const std::stop_token& stop = {}) const;
   // All valid points in lexicographic order, when no more than `limit`;
-  // nullptr when there are more or it takes too long. The result for a context
-  // without fixed knobs is remembered for the last few contexts.
-  std::shared_ptr<const std::vector<Point>> ValidPoints(const Context& context,
-                                                        const FixedKnobs& fixed,
-                                                        size_t limit) const;
+  // nullptr when there are more, they take more than 32 MiB, or it takes too
+  // long. The result for a context without fixed knobs is remembered for the
+  // last contexts.
+  std::shared_ptr<const std::vector<Point>> ValidPoints(
+      const Context& context, const FixedKnobs& fixed, size_t limit,
+      const std::stop_token& stop = {}) const;
   // At most `limit` different valid points near `point`, in random order of
   // nearness: those that differ from it in one knob by any other level, plus
   // repairs (activity of dependent knobs is set from their defaults); then
@@ -179,8 +190,8 @@ class SearchSpace final {
   // is changed too (tp * pp * dp = gpus); where that leaves few, those in
   // which the knobs of one constraint change together (rows of a table).
   std::vector<Point> Neighbours(const Point& point, const Context& context,
-                                const FixedKnobs& fixed, size_t limit,
-                                Rng* rng) const;
+                                const FixedKnobs& fixed, size_t limit, Rng* rng,
+                                const std::stop_token& stop = {}) const;
 
   // ---- Growth ----
 

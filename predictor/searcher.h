@@ -15,6 +15,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "base/rng.h"
@@ -47,6 +48,12 @@ struct SearchProblem {
   // model expects of them.
   std::vector<Point> pending;
   std::stop_token stop;
+
+  // CANCELLED once stop was requested.
+  absl::Status CheckStop() const {
+    if (!stop.stop_requested()) return absl::OkStatus();
+    return absl::CancelledError("the search was stopped");
+  }
 };
 
 struct Candidate {

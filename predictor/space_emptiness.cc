@@ -41,7 +41,8 @@ Finding FindAnyPoint(const SpaceModel& model, const SpaceView& view,
                   .fixed = &free,
                   .order = nullptr,
                   .rng = &rng,
-                  .skipped = &skipped});
+                  .skipped = &skipped,
+                  .stop = {}});
   Finding finding;
   finding.end = walk.Run(steps, [&](const Point& point) {
     finding.point = point;

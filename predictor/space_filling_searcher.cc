@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "base/status_macros.h"
 #include "predictor/knob_distance.h"
 #include "predictor/searcher.h"
 #include "predictor/untaken_points.h"
@@ -137,9 +138,7 @@ class SpaceFillingSearcher final : public Searcher {
       if (problem.stop.stop_requested()) break;
       design.push_back({coverage.ChooseNext(), 0.0});
     }
-    if (problem.stop.stop_requested()) {
-      return absl::CancelledError("the search was stopped");
-    }
+    CUBICML_RETURN_IF_ERROR(problem.CheckStop());
     return design;
   }
 };

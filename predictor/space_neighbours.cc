@@ -35,11 +35,13 @@ struct Move {
 class NeighbourSearch {
  public:
   NeighbourSearch(const SpaceModel& model, const SpaceView& view, Point point,
-                  const FixedKnobs& fixed, size_t limit)
+                  const FixedKnobs& fixed, size_t limit,
+                  const std::stop_token& stop)
       : model_(model),
         view_(view),
         fixed_(fixed),
         limit_(limit),
+        stop_(stop),
         evaluation_(model, view),
         start_(std::move(point)),
         steers_(model.knobs.size(), false),
@@ -198,6 +200,7 @@ class NeighbourSearch {
   void ChangeOneKnob(Rng* rng) {
     for (const Move& move : ListMoves(rng)) {
       if (move.value == start_[move.knob]) continue;
+      if (stop_.stop_requested()) return;
       const Trial trial = Try({move});
       if (trial.valid) {
         if (!Keep(candidate_)) return;
@@ -220,7 +223,7 @@ class NeighbourSearch {
       }
       rng->Shuffle(&seconds);
       for (const Move& second : seconds) {
-        if (--tries < 0) return;
+        if (--tries < 0 || stop_.stop_requested()) return;
         if (Try({first.move, second}).valid && !Keep(candidate_)) return;
       }
     }
@@ -245,7 +248,7 @@ class NeighbourSearch {
         held[knob] = fixed_[knob];
       }
       for (int run = 0; run < kRunsPerGroup; ++run) {
-        if (!WalkGroup(held, rng)) return;
+        if (stop_.stop_requested() || !WalkGroup(held, rng)) return;
       }
     }
   }
@@ -257,7 +260,8 @@ class NeighbourSearch {
                     .fixed = &held,
                     .order = nullptr,
                     .rng = rng,
-                    .skipped = nullptr});
+                    .skipped = nullptr,
+                    .stop = stop_});
     int64_t steps = kGroupSteps;
     int points = kPointsPerRun;
     bool more = true;
@@ -272,6 +276,7 @@ class NeighbourSearch {
   const SpaceView& view_;
   const FixedKnobs& fixed_;
   const size_t limit_;
+  const std::stop_token stop_;
   SpaceEvaluation evaluation_;
   const Point start_;
   std::vector<int32_t> start_levels_;
@@ -291,9 +296,9 @@ class NeighbourSearch {
 std::vector<Point> FindNeighbours(const SpaceModel& model,
                                   const SpaceView& view, const Point& point,
                                   const FixedKnobs& fixed, size_t limit,
-                                  Rng* rng) {
+                                  Rng* rng, const std::stop_token& stop) {
   if (limit == 0) return {};
-  return NeighbourSearch(model, view, point, fixed, limit).Find(rng);
+  return NeighbourSearch(model, view, point, fixed, limit, stop).Find(rng);
 }
 
 }  // namespace cubicml

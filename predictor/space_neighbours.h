@@ -6,6 +6,7 @@
 #define CUBICML_PREDICTOR_SPACE_NEIGHBOURS_H_
 
 #include <cstddef>
+#include <stop_token>
 #include <vector>
 
 #include "base/rng.h"
@@ -19,7 +20,7 @@ namespace cubicml {
 std::vector<Point> FindNeighbours(const SpaceModel& model,
                                   const SpaceView& view, const Point& point,
                                   const FixedKnobs& fixed, size_t limit,
-                                  Rng* rng);
+                                  Rng* rng, const std::stop_token& stop);
 
 }  // namespace cubicml
 

@@ -6,6 +6,17 @@
 #include <utility>
 
 namespace cubicml {
+namespace {
+
+size_t CountListBytes(size_t points, size_t knobs) {
+  return points * (knobs * sizeof(double) + sizeof(Point) + 16);
+}
+
+}  // namespace
+
+size_t SpaceView::MaxListedPoints(size_t knobs) {
+  return kMaxListBytes / CountListBytes(1, knobs);
+}
 
 SpaceView::SpaceView(const SpaceModel& model, Context context)
     : context_(std::move(context)) {
@@ -22,34 +33,45 @@ SpaceView::SpaceView(const SpaceModel& model, Context context)
   }
   for (const TableModel& table : model.tables) {
     table_roots_.push_back(table.NarrowByContext(context_));
+    base_bytes_ += table_roots_.back().size() * sizeof(TableRows::Range);
   }
+  base_bytes_ += sizeof(SpaceView) + total;
 }
 
-std::shared_ptr<const std::vector<Point>> SpaceView::GetValidPoints() const {
+size_t SpaceView::CountBytes() const {
   MutexLock lock(&mu_);
-  return valid_points_;
+  if (valid_points_ == nullptr || valid_points_->empty()) return base_bytes_;
+  return base_bytes_ +
+         CountListBytes(valid_points_->size(), valid_points_->front().size());
 }
 
-void SpaceView::SetValidPoints(
-    std::shared_ptr<const std::vector<Point>> points) {
-  const size_t knobs = points->empty() ? 0 : points->front().size();
-  if (points->size() * (knobs * sizeof(double) + sizeof(Point) + 16) >
-      kMaxListBytes) {
-    return;
-  }
+std::shared_ptr<const std::vector<Point>> SpaceView::GetValidPoints(
+    int64_t max_steps) const {
+  MutexLock lock(&mu_);
+  return list_steps_ <= max_steps ? valid_points_ : nullptr;
+}
+
+void SpaceView::SetValidPoints(std::shared_ptr<const std::vector<Point>> points,
+                               int64_t steps) {
   MutexLock lock(&mu_);
   valid_points_ = std::move(points);
+  list_steps_ = steps;
 }
 
-bool SpaceView::HasMoreThan(size_t points) const {
+bool SpaceView::IsKnownToExceed(size_t points, int64_t steps) const {
   MutexLock lock(&mu_);
-  return overflowed_ && points <= more_than_;
+  return (more_points_than_.has_value() && points <= *more_points_than_) ||
+         steps <= more_steps_than_;
 }
 
-void SpaceView::SetMoreThan(size_t points) {
+void SpaceView::SetMorePointsThan(size_t points) {
   MutexLock lock(&mu_);
-  overflowed_ = true;
-  more_than_ = std::max(more_than_, points);
+  more_points_than_ = std::max(more_points_than_.value_or(points), points);
+}
+
+void SpaceView::SetMoreStepsThan(int64_t steps) {
+  MutexLock lock(&mu_);
+  more_steps_than_ = std::max(more_steps_than_, steps);
 }
 
 std::shared_ptr<SpaceView> SpaceViews::Get(const Context& context) {
@@ -67,9 +89,19 @@ std::shared_ptr<SpaceView> SpaceViews::Get(const Context& context) {
   // the same one lose only the memory of one.
   auto view = std::make_shared<SpaceView>(model_, context);
   MutexLock lock(&mu_);
-  if (views_.size() >= kKept) views_.erase(views_.begin());
   views_.push_back(view);
+  DropOldest();
   return view;
+}
+
+void SpaceViews::DropOldest() {
+  size_t bytes = 0;
+  for (const auto& view : views_) bytes += view->CountBytes();
+  while (views_.size() > kMaxKept ||
+         (views_.size() > kMinKept && bytes > kMaxBytes)) {
+    bytes -= std::min(bytes, views_.front()->CountBytes());
+    views_.erase(views_.begin());
+  }
 }
 
 }  // namespace cubicml

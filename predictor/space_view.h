@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/mutex.h"
@@ -27,6 +28,8 @@ class SpaceView {
   static constexpr size_t kMaxRemembered = size_t{1} << 20;
   static constexpr size_t kMaxRememberedTotal = size_t{1} << 22;
   static constexpr size_t kMaxListBytes = size_t{32} << 20;
+  // Points of so many knobs that are listed at most.
+  static size_t MaxListedPoints(size_t knobs);
 
   SpaceView(const SpaceModel& model, Context context);
 
@@ -43,30 +46,47 @@ class SpaceView {
     return table_roots_[table];
   }
 
-  // The list of all valid points; null while not known.
-  std::shared_ptr<const std::vector<Point>> GetValidPoints() const;
-  // Keeps the list if it is not too large.
-  void SetValidPoints(std::shared_ptr<const std::vector<Point>> points);
-  // Whether there are known to be more valid points than this, or that listing
-  // so many takes too long.
-  bool HasMoreThan(size_t points) const;
-  void SetMoreThan(size_t points);
+  // What is remembered of listing the valid points is what a walk of so many
+  // steps would find anew, so that no answer depends on what was asked before.
+
+  // All valid points; null while not known, or when listing them takes more
+  // steps than these.
+  std::shared_ptr<const std::vector<Point>> GetValidPoints(
+      int64_t max_steps) const;
+  // Keeps the list, which took `steps`.
+  // REQUIRES: at most MaxListedPoints().
+  void SetValidPoints(std::shared_ptr<const std::vector<Point>> points,
+                      int64_t steps);
+  // Whether it is known that there are more valid points than `points`, or that
+  // listing them takes more than `steps`.
+  bool IsKnownToExceed(size_t points, int64_t steps) const;
+  void SetMorePointsThan(size_t points);
+  void SetMoreStepsThan(int64_t steps);
+
+  // Memory that it takes, about.
+  size_t CountBytes() const;
 
  private:
   const Context context_;
+  size_t base_bytes_ = 0;  // of all but the list
   std::vector<std::unique_ptr<std::atomic<uint8_t>[]>> verdicts_;
   std::vector<TableRows::Matches> table_roots_;
 
   mutable Mutex mu_;
   std::shared_ptr<const std::vector<Point>> valid_points_ ABSL_GUARDED_BY(mu_);
-  bool overflowed_ ABSL_GUARDED_BY(mu_) = false;
-  size_t more_than_ ABSL_GUARDED_BY(mu_) = 0;
+  int64_t list_steps_ ABSL_GUARDED_BY(mu_) = 0;
+  std::optional<size_t> more_points_than_ ABSL_GUARDED_BY(mu_);
+  int64_t more_steps_than_ ABSL_GUARDED_BY(mu_) = -1;
 };
 
-// The views of the contexts that were used last. Thread-safe.
+// The views of the contexts that were used last: more than are searched at a
+// time, or each would push out the one that is needed next. Thread-safe.
 class SpaceViews {
  public:
-  static constexpr size_t kKept = 4;
+  // So many are kept in any case, and more while all are within the bytes.
+  static constexpr size_t kMinKept = 16;
+  static constexpr size_t kMaxKept = 256;
+  static constexpr size_t kMaxBytes = size_t{128} << 20;
 
   // The model must outlive it.
   explicit SpaceViews(const SpaceModel& model) : model_(model) {}
@@ -74,6 +94,8 @@ class SpaceViews {
   std::shared_ptr<SpaceView> Get(const Context& context);
 
  private:
+  void DropOldest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
   const SpaceModel& model_;
   Mutex mu_;
   // The one used last at the back.

@@ -10,6 +10,9 @@
 namespace cubicml {
 namespace {
 
+// Values tried between two looks at the stop token: some milliseconds.
+constexpr int64_t kStepsPerPoll = 4096;
+
 size_t CountRows(const TableRows::Matches& matches) {
   size_t rows = 0;
   for (const TableRows::Range& range : matches) rows += range.end - range.begin;
@@ -219,6 +222,8 @@ std::ptrdiff_t SpaceWalk::BackJump(size_t knob) {
 SpaceWalk::End SpaceWalk::Run(int64_t* steps_left,
                               const std::function<bool(const Point&)>& visit) {
   if (!passes_) return End::kComplete;
+  if (options_.stop.stop_requested()) return End::kCancelled;
+  int64_t steps = 0;
   std::ptrdiff_t at = 0;
   Open(0);
   const size_t last = model_.knobs.size() - 1;
@@ -231,6 +236,9 @@ SpaceWalk::End SpaceWalk::Run(int64_t* steps_left,
       continue;
     }
     if (--*steps_left < 0) return End::kOutOfSteps;
+    if (++steps % kStepsPerPoll == 0 && options_.stop.stop_requested()) {
+      return End::kCancelled;
+    }
     if (!TryNext(knob)) continue;
     if (knob < last) {
       Open(knob + 1);

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <stop_token>
 #include <vector>
 
 #include "base/rng.h"
@@ -34,6 +35,7 @@ struct WalkOptions {
   Rng* rng = nullptr;
   // Constraints that are left out; null for none.
   const std::vector<bool>* skipped = nullptr;
+  std::stop_token stop;
 };
 
 // For one walk, or for many draws. Not thread-safe. What the options point to
@@ -44,13 +46,14 @@ class SpaceWalk {
     kComplete,    // there are no more points
     kStopped,     // by the visitor
     kOutOfSteps,  // undecided
+    kCancelled,   // stop was requested
   };
 
   explicit SpaceWalk(WalkOptions options);
 
-  // Visits points until there are no more, the visitor returns false, or
-  // `steps_left` values have been tried, which it counts down. To be called
-  // once.
+  // Visits points until there are no more, the visitor returns false,
+  // `steps_left` values have been tried, which it counts down, or stop is
+  // requested, however rare points are. To be called once.
   End Run(int64_t* steps_left, const std::function<bool(const Point&)>& visit);
 
   // Sets one knob after the other at random: among its levels, or, where a

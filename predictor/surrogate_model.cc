@@ -13,6 +13,7 @@
 #include "base/field_error.h"
 #include "base/status_macros.h"
 #include "cubicml/internal/checkpoint.pb.h"
+#include "predictor/fnv_hash.h"
 #include "predictor/linear_regressor.h"
 
 namespace cubicml {
@@ -22,15 +23,9 @@ constexpr uint32_t kFormat = 1;
 // A wider spread of a logarithm says "anything": its mean would overflow.
 constexpr double kMaxLogSpread = 3.0;
 constexpr size_t kPredictedTogether = 256;
+// Of one or two rows, or equal ones, nobody knows how much others differ.
+constexpr double kConstantSpread = 0.1;
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-
-uint64_t Checksum(absl::string_view bytes) {  // FNV-1a
-  uint64_t hash = 0xcbf29ce484222325;
-  for (const char c : bytes) {
-    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  }
-  return hash;
-}
 
 // Forecasts one metric, on the scale of its target: the intercept, the score
 // where it is part of it, and the regressors.
@@ -209,7 +204,7 @@ std::string SurrogateModel::Serialize() const {
   internal::CheckpointFile file;
   file.set_format(kFormat);
   checkpoint.SerializeToString(file.mutable_payload());
-  file.set_checksum(Checksum(file.payload()));
+  file.set_checksum(FnvHash(file.payload()));
   return file.SerializeAsString();
 }
 
@@ -263,16 +258,47 @@ absl::StatusOr<BuiltHead> BuildHead(const TargetRows& rows,
       beliefs[i].stddev = std::hypot(beliefs[i].stddev, level.stddev);
     }
   }
+  const std::vector<bool> known = FindKnownLevels(rows.problem());
   for (size_t i = 0; i < beliefs.size(); ++i) {
+    // The level of its group is from the row itself, so it looks easy.
+    if (!known[i]) continue;
     const double variance = beliefs[i].stddev * beliefs[i].stddev +
                             head.noise * head.noise / rows.weights[i];
     built.residuals.push_back((rows.targets[i] - beliefs[i].mean) /
                               std::sqrt(std::max(variance, 1e-24)));
+    built.folds.push_back(rows.folds[i]);
   }
-  built.folds = rows.folds;
   built.fold_count = rows.fold_count;
   head.spread = CalibrateSpread(built.residuals);
   return built;
+}
+
+// A head that expects what was measured so far, whatever the configuration.
+MetricHead MakeConstantHead(const TargetRows& rows) {
+  MetricHead head;
+  head.scale = rows.scale;
+  if (rows.targets.empty()) {
+    // Nothing was measured: nothing is known, which no number says.
+    head.intercept = kNan;
+    return head;
+  }
+  const double count = static_cast<double>(rows.targets.size());
+  double mean = 0.0;
+  for (const double target : rows.targets) mean += target / count;
+  double squares = 0.0;
+  for (const double target : rows.targets) {
+    squares += (target - mean) * (target - mean);
+  }
+  const double spread = std::sqrt(squares / std::max(count - 1.0, 1.0));
+  double share = kConstantSpread;
+  if (!head.scale.logarithmic) share *= std::abs(head.scale.Inverse(mean));
+  head.noise = std::max(spread, share / head.scale.scale);
+  head.intercept = mean;
+  if (head.scale.logarithmic) {
+    // So that theirs is the mean of the log-normal distribution.
+    head.intercept -= 0.5 * head.noise * head.noise * head.scale.scale;
+  }
+  return head;
 }
 
 // A head with regressors of its own.
@@ -283,9 +309,7 @@ absl::StatusOr<BuiltHead> FitHead(const TrainingSet& set, size_t metric,
       SelectMetric(set, metric, options.metrics.max_rows, rng);
   if (rows.targets.size() < 3 || rows.constant) {
     BuiltHead built;
-    built.head.scale = rows.scale;
-    // Nothing was measured: nothing is known, which no number says.
-    built.head.intercept = rows.targets.empty() ? kNan : rows.targets[0];
+    built.head = MakeConstantHead(rows);
     return built;
   }
   CUBICML_ASSIGN_OR_RETURN(RegressionFit fit,
@@ -420,7 +444,7 @@ absl::StatusOr<std::unique_ptr<Predictor>> LoadSurrogate(
   internal::Checkpoint proto;
   if (!file.ParseFromArray(checkpoint.data(),
                            static_cast<int>(checkpoint.size())) ||
-      file.checksum() != Checksum(file.payload())) {
+      file.checksum() != FnvHash(file.payload())) {
     return absl::DataLossError("the checkpoint is damaged");
   }
   if (file.format() != kFormat) {

@@ -7,7 +7,9 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "base/log.h"
 #include "base/status_macros.h"
 #include "predictor/kernel_fit.h"
 #include "predictor/kernel_regressor.h"
@@ -83,9 +85,16 @@ class SurrogateTrainer : public Trainer {
     Contender network{"mlp-ensemble", {}};
     network.score = SelectScore(set, ScoreScale::kMetric, kMaxNetworkRows, rng);
     if (network.score.rows.targets.size() < kMinNetworkRows) return best;
-    CUBICML_ASSIGN_OR_RETURN(
-        network.score.fit,
-        FitNetworks(network.score.rows.problem(), Rng((*rng)()), stop));
+    absl::StatusOr<RegressionFit> fit =
+        FitNetworks(network.score.rows.problem(), Rng((*rng)()), stop);
+    if (absl::IsCancelled(fit.status())) return fit.status();
+    if (!fit.ok()) {
+      // There is a model already.
+      CUBICML_LOG(WARNING) << "networks could not be trained"
+                           << Field("why", fit.status().ToString());
+      return best;
+    }
+    network.score.fit = *std::move(fit);
     std::vector<bool> shared(set.rows.size(), false);
     for (const size_t i : best.score.rows.index) shared[i] = true;
     if (HeldOutTau(network.score, shared) >

@@ -25,9 +25,34 @@ struct Choice {
   double weight = 1.0;
 };
 
+// The best of each group in turn, then the second of each, and so on.
+std::vector<size_t> RankWithinGroups(const std::vector<Choice>& choices) {
+  std::map<int, std::vector<size_t>> groups;
+  for (size_t i = 0; i < choices.size(); ++i) {
+    groups[choices[i].group].push_back(i);
+  }
+  for (auto& [group, rows] : groups) {
+    std::stable_sort(rows.begin(), rows.end(), [&](size_t a, size_t b) {
+      return choices[a].quality > choices[b].quality;
+    });
+  }
+  std::vector<size_t> order;
+  std::vector<size_t> ranks(choices.size());
+  for (const auto& [group, rows] : groups) {
+    for (size_t rank = 0; rank < rows.size(); ++rank) ranks[rows[rank]] = rank;
+    order.insert(order.end(), rows.begin(), rows.end());
+  }
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return ranks[a] < ranks[b]; });
+  return order;
+}
+
+enum class Preference { kNone, kBest };
+
 // Indices into `choices`, in order.
-std::vector<size_t> Sample(const std::vector<Choice>& choices, size_t max_rows,
-                           Rng* rng) {
+std::vector<size_t> SampleRows(const std::vector<Choice>& choices,
+                               size_t max_rows, Preference preference,
+                               Rng* rng) {
   std::vector<size_t> all(choices.size());
   std::iota(all.begin(), all.end(), size_t{0});
   if (choices.size() <= max_rows) return all;
@@ -41,20 +66,13 @@ std::vector<size_t> Sample(const std::vector<Choice>& choices, size_t max_rows,
   // A quarter: the last.
   for (size_t i = 0; i < max_rows / 4; ++i) take(choices.size() - 1 - i);
   // A quarter: the best of each group in turn.
-  std::map<int, std::vector<size_t>> groups;
-  for (const size_t i : all) groups[choices[i].group].push_back(i);
-  for (auto& [group, rows] : groups) {
-    std::stable_sort(rows.begin(), rows.end(), [&](size_t a, size_t b) {
-      return choices[a].quality > choices[b].quality;
-    });
-  }
   const size_t half = max_rows / 2;
-  for (size_t rank = 0; kept.size() < half && rank < half; ++rank) {
-    for (const auto& [group, rows] : groups) {
-      if (rank < rows.size() && kept.size() < half) take(rows[rank]);
+  if (preference == Preference::kBest) {
+    for (const size_t i : RankWithinGroups(choices)) {
+      if (kept.size() < half) take(i);
     }
   }
-  // Half: at random, by weight (Efraimidis and Spirakis, 2006).
+  // The others: at random, by weight (Efraimidis and Spirakis, 2006).
   std::vector<std::pair<double, size_t>> keys;
   for (const size_t i : all) {
     keys.emplace_back(-std::log(1.0 - rng->Uniform()) / choices[i].weight, i);
@@ -132,25 +150,48 @@ TargetScale ChooseScale(const std::vector<double>& values,
   return scale;
 }
 
-TargetRows Gather(const TrainingSet& set, const std::vector<Choice>& choices,
-                  const std::vector<double>& values, size_t max_rows,
-                  Rng* rng) {
+// What the rows of `picked`, indices into the others, have.
+TargetRows Gather(const FeatureMatrix& features, const std::vector<int>& folds,
+                  const std::vector<Choice>& choices,
+                  const std::vector<double>& values,
+                  const std::vector<size_t>& picked) {
   TargetRows out;
-  out.features.columns = set.features.columns;
-  for (const size_t k : Sample(choices, max_rows, rng)) {
+  out.features.columns = features.columns;
+  for (const size_t k : picked) {
     const size_t i = choices[k].index;
     out.index.push_back(i);
-    AppendRow(set.features, i, &out.features);
+    AppendRow(features, i, &out.features);
     out.targets.push_back(values[k]);
     out.weights.push_back(choices[k].weight);
     out.groups.push_back(choices[k].group);
-    out.folds.push_back(set.folds[i]);
+    out.folds.push_back(folds[i]);
   }
   out.group_count = Renumber(&out.groups);
   out.fold_count = Renumber(&out.folds);
   out.constant = std::all_of(out.targets.begin(), out.targets.end(),
                              [&](double v) { return v == out.targets[0]; });
   return out;
+}
+
+// Columns that are too large are made smaller, by one factor in both.
+void ScaleColumns(TrainingSet* set) {
+  const size_t columns = set->features.columns;
+  set->column_scales.assign(columns, 1.0F);
+  FeatureMatrix* const parts[] = {&set->features, &set->labelled.features};
+  for (size_t c = 0; c < columns; ++c) {
+    float largest = 1.0F;
+    for (const FeatureMatrix* features : parts) {
+      for (size_t i = 0; i < features->rows; ++i) {
+        largest = std::max(largest, std::abs(features->row(i)[c]));
+      }
+    }
+    set->column_scales[c] = 1.0F / largest;
+  }
+  for (FeatureMatrix* features : parts) {
+    for (size_t k = 0; k < features->values.size(); ++k) {
+      features->values[k] *= set->column_scales[k % columns];
+    }
+  }
 }
 
 }  // namespace
@@ -188,23 +229,22 @@ absl::StatusOr<TrainingSet> MakeTrainingSet(const Dataset& dataset,
   TrainingSet set;
   set.metrics = dataset.metrics;
   set.features.columns = dataset.features.columns;
-  for (const size_t i : Sample(choices, max_rows, rng)) {
+  for (const size_t i : SampleRows(choices, max_rows, Preference::kBest, rng)) {
     AppendRow(dataset.features, i, &set.features);
     set.rows.push_back(dataset.rows[i]);
   }
-  const size_t columns = set.features.columns;
-  set.column_scales.assign(columns, 1.0F);
-  for (size_t c = 0; c < columns; ++c) {
-    float largest = 1.0F;
-    for (size_t i = 0; i < set.features.rows; ++i) {
-      largest = std::max(largest, std::abs(set.features.row(i)[c]));
-    }
-    set.column_scales[c] = 1.0F / largest;
+  LabelledRows& labelled = set.labelled;
+  labelled.features.columns = set.features.columns;
+  for (const size_t i : SampleRows(choices, max_rows, Preference::kNone, rng)) {
+    AppendRow(dataset.features, i, &labelled.features);
+    labelled.feasible.push_back(dataset.rows[i].feasible);
+    labelled.weights.push_back(dataset.rows[i].weight);
   }
-  for (size_t k = 0; k < set.features.values.size(); ++k) {
-    set.features.values[k] *= set.column_scales[k % columns];
-  }
+  ScaleColumns(&set);
   set.folds = DealFolds(set.features, rng);
+  labelled.folds = choices.size() <= max_rows
+                       ? set.folds
+                       : DealFolds(labelled.features, rng);
   return set;
 }
 
@@ -227,7 +267,9 @@ TargetRows SelectMetric(const TrainingSet& set, size_t metric, size_t max_rows,
   }
   const TargetScale scale = ChooseScale(values, weights);
   for (double& value : values) value = scale.Forward(value);
-  TargetRows rows = Gather(set, choices, values, max_rows, rng);
+  TargetRows rows =
+      Gather(set.features, set.folds, choices, values,
+             SampleRows(choices, max_rows, Preference::kBest, rng));
   rows.scale = scale;
   return rows;
 }
@@ -236,13 +278,14 @@ TargetRows SelectFeasibility(const TrainingSet& set, size_t max_rows,
                              Rng* rng) {
   std::vector<Choice> choices;
   std::vector<double> labels;
-  for (size_t i = 0; i < set.rows.size(); ++i) {
-    const DatasetRow& row = set.rows[i];
-    // No preference for failures: it would bias the probability.
-    choices.push_back({i, 0.0, 0, row.weight});
-    labels.push_back(row.feasible ? 1.0 : -1.0);
+  const LabelledRows& rows = set.labelled;
+  for (size_t i = 0; i < rows.feasible.size(); ++i) {
+    choices.push_back({i, 0.0, 0, rows.weights[i]});
+    labels.push_back(rows.feasible[i] ? 1.0 : -1.0);
   }
-  return Gather(set, choices, labels, max_rows, rng);
+  // No preference for failures either: it would bias the probability.
+  return Gather(rows.features, rows.folds, choices, labels,
+                SampleRows(choices, max_rows, Preference::kNone, rng));
 }
 
 }  // namespace cubicml

@@ -32,7 +32,7 @@ struct TargetScale {
 struct TargetRows {
   TargetScale scale;
   bool constant = false;      // all targets are equal
-  std::vector<size_t> index;  // into TrainingSet.rows
+  std::vector<size_t> index;  // into the rows that they are taken from
   FeatureMatrix features;
   std::vector<double> targets;
   std::vector<double> weights;
@@ -44,12 +44,23 @@ struct TargetRows {
   RegressionProblem problem() const;
 };
 
+// Rows by which to learn what works.
+struct LabelledRows {
+  FeatureMatrix features;  // scaled
+  std::vector<bool> feasible;
+  std::vector<double> weights;
+  std::vector<int> folds;
+};
+
 struct TrainingSet {
   std::vector<MetricSchema> metrics;
   std::vector<float> column_scales;  // at most 1, so that features are in +-1
   FeatureMatrix features;            // scaled
   std::vector<DatasetRow> rows;
   std::vector<int> folds;
+  // Drawn from the whole dataset without regard to how good a row is: among
+  // the best, failures are rarer than they are.
+  LabelledRows labelled;
 };
 
 // The errors of CheckDataset. Of more than `max_rows` rows keeps the best of
@@ -61,7 +72,8 @@ absl::StatusOr<TrainingSet> MakeTrainingSet(const Dataset& dataset,
 // `max_rows`, chosen as above.
 TargetRows SelectMetric(const TrainingSet& set, size_t metric, size_t max_rows,
                         Rng* rng);
-// All rows, the target being 1 where feasible and -1 where not, in one group;
+// All labelled rows, the target being 1 where feasible and -1 where not, in one
+// group;
 // at most `max_rows`, a quarter of them the last and the others at random.
 TargetRows SelectFeasibility(const TrainingSet& set, size_t max_rows, Rng* rng);
 

@@ -65,18 +65,20 @@ std::vector<Point> SampleUnlisted(const SearchProblem& problem, size_t count,
   const size_t draws = kMinDraws + kDrawsPerPoint * count;
   for (size_t i = 0; i < draws && found.size() < count; ++i) {
     if (problem.stop.stop_requested()) return found.Take();
-    const std::optional<Point> point =
-        space.Sample(problem.context, problem.fixed, kSampleSteps, rng);
+    const std::optional<Point> point = space.Sample(
+        problem.context, problem.fixed, kSampleSteps, rng, problem.stop);
     if (!point.has_value()) break;
     found.Offer(*point);
   }
   if (found.size() > 0) return found.Take();
   // Everything that chance finds is taken: walk until something is not.
   space.Enumerate(
-      problem.context, problem.fixed, kWalkSteps, [&](const Point& point) {
+      problem.context, problem.fixed, kWalkSteps,
+      [&](const Point& point) {
         found.Offer(point);
-        return found.size() < count && !problem.stop.stop_requested();
-      });
+        return found.size() < count;
+      },
+      problem.stop);
   return found.Take();
 }
 
@@ -87,7 +89,7 @@ std::vector<Point> SampleUntaken(const SearchProblem& problem, size_t count,
   if (count == 0) return {};
   const std::shared_ptr<const std::vector<Point>> all =
       problem.space->ValidPoints(problem.context, problem.fixed,
-                                 kMaxListedPoints);
+                                 kMaxListedPoints, problem.stop);
   return all != nullptr ? SampleListed(problem, *all, count, rng)
                         : SampleUnlisted(problem, count, rng);
 }

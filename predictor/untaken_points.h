@@ -13,9 +13,6 @@
 
 namespace cubicml {
 
-// Up to this many valid points are listed rather than sampled.
-inline constexpr size_t kMaxListedPoints = 50'000;
-
 // Up to `count` different valid points that are not taken, in random order:
 // uniform where the valid points can be listed. Fewer when there are no more,
 // or (in a space too large to list) none were found in reasonable time.

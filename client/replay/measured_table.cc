@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
+#include "predictor/expression.h"
 
 namespace cubicml {
 namespace {
@@ -54,8 +55,27 @@ ColumnType InferType(const CsvFile& file, size_t column) {
   return ColumnType::kString;
 }
 
-// The header as a name that a study accepts, different from those in `used`.
-std::string MakeName(absl::string_view header, std::set<std::string>* used) {
+// Turns headers into names that a study accepts.
+class Names {
+ public:
+  static absl::StatusOr<Names> Create() {
+    CUBICML_ASSIGN_OR_RETURN(ExpressionParser parser,
+                             ExpressionParser::Create());
+    return Names(std::move(parser));
+  }
+
+  // Different from all before.
+  std::string Make(absl::string_view header);
+
+ private:
+  explicit Names(ExpressionParser parser) : parser_(std::move(parser)) {}
+
+  ExpressionParser parser_;
+  // In lower case: expressions do not tell them apart.
+  std::set<std::string> used_ = {"objective"};
+};
+
+std::string Names::Make(absl::string_view header) {
   std::string name;
   for (const char c : header) {
     name.push_back(absl::ascii_isalnum(static_cast<unsigned char>(c)) ? c
@@ -63,9 +83,11 @@ std::string MakeName(absl::string_view header, std::set<std::string>* used) {
   }
   if (name.empty() || !absl::ascii_isalpha(static_cast<unsigned char>(name[0])))
     name.insert(0, "c_");
-  name.resize(std::min(name.size(), kMaxNameBytes - 4));
+  name.resize(std::min(name.size(), kMaxNameBytes - 8));
+  // A word of SQL, such as "order".
+  if (!parser_.IsPlainName(name)) name.push_back('_');
   std::string unique = name;
-  for (int i = 2; !used->insert(unique).second; ++i) {
+  for (int i = 2; !used_.insert(absl::AsciiStrToLower(unique)).second; ++i) {
     unique = absl::StrCat(name, "_", i);
   }
   return unique;
@@ -164,14 +186,14 @@ absl::StatusOr<MeasuredTable> BuildMeasuredTable(const CsvFile& file,
   CUBICML_ASSIGN_OR_RETURN(const Columns columns, FindColumns(file, spec));
   MeasuredTable table;
   table.spec = spec;
-  std::set<std::string> names = {"objective"};
+  CUBICML_ASSIGN_OR_RETURN(Names names, Names::Create());
   for (const size_t c : columns.params) {
     table.params.push_back(
-        {file.header[c], MakeName(file.header[c], &names), InferType(file, c)});
+        {file.header[c], names.Make(file.header[c]), InferType(file, c)});
   }
   for (const size_t c : columns.context) {
     table.context.push_back(
-        {file.header[c], MakeName(file.header[c], &names), InferType(file, c)});
+        {file.header[c], names.Make(file.header[c]), InferType(file, c)});
   }
   std::map<std::vector<std::string>, size_t> problem_at;
   std::map<std::vector<std::string>, size_t> configuration_at;

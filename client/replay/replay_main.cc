@@ -71,7 +71,8 @@ void AddPlanOptions(CLI::App* app, Arguments* arguments) {
   app->add_option("--trials", plan.trials, "Trials per run [100]")
       ->check(CLI::Range(1, 100'000));
   app->add_option("--checkpoints", arguments->checkpoints,
-                  "Trials after which to look [10,20,50,100]")
+                  "Trials after which to look, of those that runs reach "
+                  "[10,20,50,100]")
       ->delimiter(',')
       ->check(CLI::Range(1, 100'000));
   app->add_option("--jobs", plan.jobs, "Jobs in flight at a time [1]")
@@ -162,8 +163,10 @@ absl::Status Replay(const Arguments& arguments) {
   if (!arguments.output.empty()) {
     CUBICML_RETURN_IF_ERROR(WriteTrials(arguments.output, results));
   }
-  std::cout << FormatReport(Summarize(results, arguments.checkpoints),
-                            arguments.checkpoints, format);
+  const std::vector<int> checkpoints =
+      KeepReached(arguments.checkpoints, arguments.plan.trials);
+  std::cout << FormatReport(Summarize(results, checkpoints), checkpoints,
+                            format);
   return absl::OkStatus();
 }
 

@@ -191,6 +191,12 @@ absl::StatusOr<ReportFormat> ParseReportFormat(absl::string_view word) {
       absl::StrCat("'", word, "' is not one of table, json, csv, markdown"));
 }
 
+std::vector<int> KeepReached(std::vector<int> checkpoints, int trials) {
+  std::erase_if(checkpoints, [trials](int at) { return at > trials; });
+  if (checkpoints.empty()) checkpoints.push_back(trials);
+  return checkpoints;
+}
+
 std::vector<ReplaySummary> Summarize(const std::vector<ReplayResult>& results,
                                      const std::vector<int>& checkpoints) {
   std::vector<Sum> sums;

@@ -44,6 +44,9 @@ enum class ReportFormat { kTable, kJson, kCsv, kMarkdown };
 // INVALID_ARGUMENT for another word.
 absl::StatusOr<ReportFormat> ParseReportFormat(absl::string_view word);
 
+// Those that runs of so many trials reach; the end of the runs when none is.
+std::vector<int> KeepReached(std::vector<int> checkpoints, int trials);
+
 // In the order in which tables and searchers first appear; overall last, when
 // there are several tables.
 std::vector<ReplaySummary> Summarize(const std::vector<ReplayResult>& results,

@@ -16,7 +16,6 @@
 namespace cubicml {
 namespace {
 
-constexpr size_t kMaxListedPoints = 50'000;
 constexpr int kSamples = 64;
 constexpr int64_t kSampleSteps = 100'000;
 constexpr int kMaxMoves = 64;
@@ -46,7 +45,7 @@ Point Defaults(const SearchSpace& space, const v1::Study& study) {
 }
 
 // Distance between two values of a knob, 0 to 1.
-double KnobDistance(const Knob& knob, double a, double b) {
+double LevelDistance(const Knob& knob, double a, double b) {
   // Activity follows from other knobs.
   if (std::isnan(a) || std::isnan(b) || a == b) return 0.0;
   if (knob.kind == KnobKind::kCategory) return 1.0;
@@ -64,7 +63,7 @@ double KnobDistance(const Knob& knob, double a, double b) {
 double Distance(const SearchSpace& space, const Point& a, const Point& b) {
   double sum = 0.0;
   for (size_t i = 0; i < a.size(); ++i) {
-    sum += KnobDistance(space.knobs()[i], a[i], b[i]);
+    sum += LevelDistance(space.knobs()[i], a[i], b[i]);
   }
   return sum;
 }
@@ -83,12 +82,13 @@ void Consider(const SearchSpace& space, const Point& defaults,
 
 std::optional<Point> FindDefaultNeighbour(const SearchSpace& space,
                                           const v1::Study& study,
-                                          const Context& context, Rng rng) {
+                                          const Context& context, Rng rng,
+                                          const std::stop_token& stop) {
   const Point defaults = Defaults(space, study);
   std::optional<Point> nearest;
   double distance = std::numeric_limits<double>::infinity();
   const std::shared_ptr<const std::vector<Point>> all =
-      space.ValidPoints(context, space.Free(), kMaxListedPoints);
+      space.ValidPoints(context, space.Free(), kMaxListedPoints, stop);
   if (all != nullptr) {
     for (const Point& point : *all) {
       Consider(space, defaults, point, &nearest, &distance);
@@ -97,15 +97,15 @@ std::optional<Point> FindDefaultNeighbour(const SearchSpace& space,
   }
   for (int i = 0; i < kSamples; ++i) {
     const std::optional<Point> point =
-        space.Sample(context, space.Free(), kSampleSteps, &rng);
+        space.Sample(context, space.Free(), kSampleSteps, &rng, stop);
     if (!point.has_value()) break;
     Consider(space, defaults, *point, &nearest, &distance);
   }
   // Downhill from the nearest sample.
   for (int move = 0; move < kMaxMoves && nearest.has_value(); ++move) {
     const double before = distance;
-    const std::vector<Point> neighbours =
-        space.Neighbours(*nearest, context, space.Free(), kNeighbours, &rng);
+    const std::vector<Point> neighbours = space.Neighbours(
+        *nearest, context, space.Free(), kNeighbours, &rng, stop);
     for (const Point& point : neighbours) {
       Consider(space, defaults, point, &nearest, &distance);
     }

@@ -8,6 +8,7 @@
 #define CUBICML_SERVER_CORE_DEFAULT_NEIGHBOUR_H_
 
 #include <optional>
+#include <stop_token>
 
 #include "base/rng.h"
 #include "cubicml/v1/study.pb.h"
@@ -16,10 +17,11 @@
 namespace cubicml {
 
 // The nearest valid point where the valid ones can be listed, else a near one;
-// nullopt when no valid point was found.
+// nullopt when no valid point was found before `stop` was requested.
 std::optional<Point> FindDefaultNeighbour(const SearchSpace& space,
                                           const v1::Study& study,
-                                          const Context& context, Rng rng);
+                                          const Context& context, Rng rng,
+                                          const std::stop_token& stop);
 
 }  // namespace cubicml
 

@@ -3,6 +3,7 @@
 #include "server/core/search_task.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -158,7 +159,7 @@ absl::StatusOr<std::vector<Pick>> RunSearch(const SearchTask& task,
   if (task.kind == SearchKind::kDesign && !task.baseline.has_value()) {
     std::optional<Point> near =
         FindDefaultNeighbour(*problem.space, task.definition->study(),
-                             problem.context, Rng(task.seed));
+                             problem.context, Rng(task.seed), problem.stop);
     if (near.has_value()) {
       picks.push_back(MakePick(task, *near, "default-neighbour"));
       problem.taken.insert(picks.back().key);
@@ -210,6 +211,7 @@ v1::Prediction FormatPrediction(const StudyDefinition& definition,
       std::min(forecast.metrics.size(), definition.metrics().size());
   for (size_t i = 0; i < metrics; ++i) {
     const MetricForecast& metric = forecast.metrics[i];
+    if (!std::isfinite(metric.mean)) continue;  // never measured
     v1::Prediction::MetricPrediction& proto =
         (*prediction.mutable_metrics())[definition.metrics()[i].name];
     proto.set_mean(metric.mean);

@@ -77,7 +77,8 @@ absl::StatusOr<std::vector<Pick>> RunSearch(const SearchTask& task,
 // nullopt when none was found.
 std::optional<Pick> PickAtRandom(const SearchTask& task);
 
-// The model's forecast in the words of the API.
+// The model's forecast in the words of the API, without metrics that were never
+// measured.
 v1::Prediction FormatPrediction(const StudyDefinition& definition,
                                 const Forecast& forecast);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -209,6 +210,38 @@ TEST(TableStudyTest, TypesEachColumnByWhatItHolds) {
   EXPECT_THAT(*points, SizeIs(2));
 }
 
+TEST(TableStudyTest, NamesEveryColumnSoThatAStudyAcceptsIt) {
+  TableSpec spec;
+  spec.name = "t";
+  spec.params = {"order",   "group", "Batch", "batch", "BATCH",
+                 "batch_2", "null",  "rowid", "1st",   "limit"};
+  spec.context = {"default", "Order", "index", std::string(80, 'x')};
+  spec.objective = "qps";
+  std::string header = "qps";
+  for (const auto* columns : {&spec.params, &spec.context}) {
+    for (const std::string& column : *columns) {
+      absl::StrAppend(&header, ",", column);
+    }
+  }
+  std::string csv = header + "\n";
+  for (int row = 1; row <= 2; ++row) {
+    absl::StrAppend(&csv, row);
+    for (size_t i = 0; i < spec.params.size(); ++i) {
+      absl::StrAppend(&csv, ",", row);
+    }
+    csv += ",1,1,1,1\n";
+  }
+  const auto file = ParseCsv("t.csv", csv);
+  ASSERT_THAT(file.status(), IsOk());
+  const auto table = BuildMeasuredTable(*file, spec);
+  ASSERT_THAT(table.status(), IsOk());
+  EXPECT_EQ(table->params[0].name, "order_");
+  EXPECT_EQ(table->params[2].name, "Batch");
+  const TableStudy replay(*table, table->problems[0]);
+  EXPECT_THAT(SearchSpace::Parse(replay.Make(v1::DEFAULT, 1, 1)).status(),
+              IsOk());
+}
+
 TEST(TableStudyTest, TellsOutOfMemoryFromACrash) {
   const auto file = ParseCsv("t.csv",
                              "model,tp,mode,status,qps\n"
@@ -327,6 +360,12 @@ TEST(ReplayTest, RefusesAnUnknownSearcher) {
               StatusIs(kInvalid, HasSubstr("'oracle'")));
 }
 
+TEST(ReplayReportTest, LooksWhereRunsReach) {
+  EXPECT_THAT(KeepReached({10, 20, 50, 100}, 20), ElementsAre(10, 20));
+  EXPECT_THAT(KeepReached({10, 20}, 100), ElementsAre(10, 20));
+  EXPECT_THAT(KeepReached({10, 20}, 5), ElementsAre(5));
+}
+
 TEST(ReplayReportTest, CarriesTheLastFigureOnAndCountsFailures) {
   const std::vector<MeasuredTable> tables = {MakeTable()};
   ReplayResult result{&tables[0], &tables[0].problems[0], "random", 1, {}};
@@ -354,12 +393,15 @@ TEST(ReplayReportTest, CarriesTheLastFigureOnAndCountsFailures) {
 // ---- Real tables ----
 
 TEST(ReplayOfRealTablesTest, TheDefaultIsAtLeastAsGoodAsChance) {
-  const char* folder = std::getenv("CUBICML_TABLES");
-  if (folder == nullptr) GTEST_SKIP() << "CUBICML_TABLES names no folder";
+  const char* named = std::getenv("CUBICML_TABLES");
+  const std::string index = absl::StrCat(
+      named != nullptr ? named : CUBICML_DEFAULT_TABLES, "/INDEX.json");
+  if (!std::filesystem::exists(index)) {
+    GTEST_SKIP() << index << " is not there; CUBICML_TABLES names its folder";
+  }
   std::vector<MeasuredTable> tables;
-  const auto specs =
-      ReadTableIndex(absl::StrCat(folder, "/INDEX.json"),
-                     {"vtrain_single_a100_megatron", "kt_pnpoly_rtx_3090"});
+  const auto specs = ReadTableIndex(
+      index, {"vtrain_single_a100_megatron", "kt_pnpoly_rtx_3090"});
   ASSERT_THAT(specs.status(), IsOk());
   for (const TableSpec& spec : *specs) {
     const auto file = ReadCsv(spec.path);

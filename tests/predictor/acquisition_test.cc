@@ -2,9 +2,11 @@
 
 #include "predictor/acquisition.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numbers>
+#include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -87,6 +89,44 @@ TEST_F(AcquisitionTest, CountsInfeasibleObservationsForNothing) {
   EXPECT_EQ(ScoreOf(problem, {5.0, 5.0}).acquisition, before);
 }
 
+TEST_F(AcquisitionTest, TheCostDoesNotGrowWithTheHistory) {
+  size_t scored = 0;
+  const FakePredictor counting([&scored](const float*) {
+    ++scored;
+    return Forecast();
+  });
+  for (const bool maximize : {true, false}) {
+    SearchProblem problem = landscape_.Problem();
+    problem.predictor = &counting;
+    problem.maximize = maximize;
+    for (int i = 0; i < 5000; ++i) {
+      problem.observations.push_back({{3.0, 3.0}, true, 1.0 + i});
+    }
+    problem.pending.push_back({4.0, 4.0});
+    scored = 0;
+    EXPECT_THAT(Acquisition::Create(problem).status(), IsOk());
+    EXPECT_LE(scored, 257u);
+  }
+}
+
+TEST_F(AcquisitionTest, LooksAtTheBestMeasurementsOfALongHistory) {
+  for (const bool maximize : {true, false}) {
+    SearchProblem problem = landscape_.Problem();
+    problem.maximize = maximize;
+    const double sign = maximize ? 1.0 : -1.0;
+    for (int i = 0; i < 1000; ++i) {
+      problem.observations.push_back({{1.0, 1.0}, true, sign * (i % 10)});
+    }
+    problem.observations[500] = {{3.0, 3.0}, true, sign * 100.0};
+    const double best = std::max(landscape_.ScoreOf({1.0, 1.0}),
+                                 landscape_.ScoreOf({3.0, 3.0}));
+    EXPECT_NEAR(ScoreOf(problem, {5.0, 5.0}).acquisition,
+                LogExpectedImprovement(landscape_.ScoreOf({5.0, 5.0}),
+                                       landscape_.stddev, best),
+                1e-9);
+  }
+}
+
 TEST_F(AcquisitionTest, TakesTheProbabilityOfFailureIntoAccount) {
   SearchProblem problem = landscape_.Problem();
   problem.observations.push_back({{3.0, 3.0}, true, 1.0});
@@ -106,6 +146,41 @@ TEST_F(AcquisitionTest, IsLessSureOfNothingNearARunningTrial) {
   const double far = ScoreOf(problem, {1.0, 1.0}).stddev;
   EXPECT_LT(near, 0.6 * landscape_.stddev);
   EXPECT_GT(far, 0.8 * landscape_.stddev);
+}
+
+TEST_F(AcquisitionTest, WhatWillLikelyFailIsNothingToImproveOn) {
+  // The better of the two is the one that may fail.
+  Point good = {5.0, 5.0};
+  Point poor = {2.0, 8.0};
+  if (landscape_.ScoreOf(good) < landscape_.ScoreOf(poor))
+    std::swap(good, poor);
+  const Point far = {9.0, 1.0};
+  double works = 0.3;
+  landscape_.feasible = [&](const Point& point) {
+    return point == good ? works : 1.0;
+  };
+  SearchProblem problem = landscape_.Problem();
+  problem.observations.push_back({poor, true, 1.0});
+  const double before = ScoreOf(problem, far).acquisition;
+  auto acquisition = Acquisition::Create(problem);
+  ASSERT_THAT(acquisition.status(), IsOk());
+  acquisition->Believe(good, ScoreOf(problem, good));
+  // Uncertainty near it shrinks all the same, so that is put back.
+  PointScore score = ScoreOf(problem, far);
+  acquisition->Rescore(acquisition->distance().Locate(far), &score);
+  EXPECT_NEAR(score.acquisition,
+              LogExpectedImprovement(score.mean, score.stddev,
+                                     landscape_.ScoreOf(poor)),
+              1e-9);
+  problem.pending.push_back(good);
+  score = ScoreOf(problem, far);
+  EXPECT_NEAR(score.acquisition,
+              LogExpectedImprovement(score.mean, score.stddev,
+                                     landscape_.ScoreOf(poor)),
+              1e-9);
+  works = 0.9;
+  EXPECT_LT(ScoreOf(problem, far).acquisition, before - 1e-6);
+  EXPECT_LT(ScoreOf(problem, far).acquisition, score.acquisition - 1e-6);
 }
 
 TEST_F(AcquisitionTest, RanksByPromiseWhereNothingWorksYet) {

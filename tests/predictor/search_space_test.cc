@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <vector>
@@ -267,6 +268,48 @@ TEST(SearchSpaceTest, EnumerationStopsWhenToldAndWhenOutOfSteps) {
                                 [](const Point&) { return true; }));
 }
 
+// Of 2^knobs assignments few are valid, and only the last knob tells which.
+std::string RarePoints(int knobs) {
+  return absl::StrCat(
+      "parameters {name: 'x' integer {min: 0 max: 1} repeat: ", knobs,
+      "} context {name: 'sum' type: INTEGER} "
+      "constraints {expression: 'vec_sum(x) = sum'}");
+}
+
+TEST(SearchSpaceTest, AStopEndsAWalkBetweenPoints) {
+  const auto space = ReadSpace(RarePoints(24));
+  const Context context = ReadContext(*space, Entry("sum", "int64_value: 2"));
+  std::stop_source source;
+  int visited = 0;
+  const auto stop_at_once = [&](const Point&) {
+    source.request_stop();
+    ++visited;
+    return true;
+  };
+  EXPECT_FALSE(space->Enumerate(context, space->Free(), 1 << 30, stop_at_once,
+                                source.get_token()));
+  // There are 276.
+  EXPECT_LT(visited, 150);
+}
+
+TEST(SearchSpaceTest, WhatWasStoppedIsNotRemembered) {
+  const auto space = ReadSpace(RarePoints(14));
+  const Context context = ReadContext(*space, Entry("sum", "int64_value: 2"));
+  std::stop_source source;
+  source.request_stop();
+  const std::stop_token stop = source.get_token();
+  Rng rng(1);
+  EXPECT_EQ(space->ValidPoints(context, space->Free(), 1000, stop), nullptr);
+  EXPECT_EQ(space->Sample(context, space->Free(), 1 << 20, &rng, stop),
+            std::nullopt);
+  const auto points = space->ValidPoints(context, space->Free(), 1000);
+  ASSERT_NE(points, nullptr);
+  EXPECT_THAT(*points, SizeIs(91));
+  EXPECT_THAT(space->Neighbours(points->front(), context, space->Free(), 1000,
+                                &rng, stop),
+              IsEmpty());
+}
+
 TEST(SearchSpaceTest, SamplesOfASmallSpaceAreUniform) {
   // A depth-first draw of x first would give x = 1 half of all samples.
   const auto space = ReadSpace(R"(
@@ -281,6 +324,66 @@ TEST(SearchSpaceTest, SamplesOfASmallSpaceAreUniform) {
   }
   ASSERT_THAT(counts, SizeIs(10));
   for (const auto& [point, count] : counts) EXPECT_NEAR(count, 1000, 150);
+}
+
+TEST(SearchSpaceTest, AListIsTheSameWhateverWasAskedBefore) {
+  // 2^19 steps are more than a sample takes time for, and fewer than a list.
+  const std::string text = RarePoints(19);
+  const auto fresh = ReadSpace(text);
+  const auto sampled = ReadSpace(text);
+  const Context context = ReadContext(*fresh, Entry("sum", "int64_value: 1"));
+  Rng rng(1);
+  ASSERT_TRUE(sampled->Sample(context, sampled->Free(), 1 << 20, &rng));
+  const auto list = sampled->ValidPoints(context, sampled->Free(), 1000);
+  ASSERT_NE(list, nullptr);
+  EXPECT_THAT(*list, SizeIs(19));
+  // And a sample is the same whether there is a list or not.
+  ASSERT_NE(fresh->ValidPoints(context, fresh->Free(), 1000), nullptr);
+  Rng other(1);
+  Rng same(1);
+  const auto unlisted = ReadSpace(text);
+  EXPECT_EQ(fresh->Sample(context, fresh->Free(), 1 << 20, &other),
+            unlisted->Sample(context, unlisted->Free(), 1 << 20, &same));
+}
+
+TEST(SearchSpaceTest, ListsOfManyContextsAreRememberedAtATime) {
+  const auto space = ReadSpace(kMegatron);
+  std::vector<Context> contexts;
+  for (int i = 0; i < 12; ++i) {
+    contexts.push_back(ReadContext(*space, Gpus(1 << i)));
+  }
+  std::vector<std::shared_ptr<const std::vector<Point>>> lists;
+  for (const Context& context : contexts) {
+    lists.push_back(space->ValidPoints(context, space->Free(), 10000));
+  }
+  for (size_t i = 0; i < contexts.size(); ++i) {
+    EXPECT_EQ(space->ValidPoints(contexts[i], space->Free(), 10000), lists[i]);
+  }
+}
+
+TEST(SearchSpaceTest, FixedKnobsLeaveTheSameOfAListAsOfAWalk) {
+  const auto walked = ReadSpace(kMegatron);
+  const auto listed = ReadSpace(kMegatron);
+  const Context context = ReadContext(*walked, Gpus(64));
+  ASSERT_NE(listed->ValidPoints(context, listed->Free(), 10000), nullptr);
+  for (const size_t knob : {size_t{0}, size_t{3}}) {  // tp, vpp
+    FixedKnobs fixed = walked->Free();
+    fixed[knob] = 4.0;
+    const auto points = walked->ValidPoints(context, fixed, 10000);
+    ASSERT_NE(points, nullptr);
+    EXPECT_FALSE(points->empty());
+    EXPECT_EQ(listed->ValidPoints(context, fixed, points->size() - 1), nullptr);
+    const auto filtered = listed->ValidPoints(context, fixed, points->size());
+    ASSERT_NE(filtered, nullptr);
+    std::vector<std::string> keys[2];
+    for (const Point& point : *points) {
+      keys[0].push_back(walked->PointKey(point));
+    }
+    for (const Point& point : *filtered) {
+      keys[1].push_back(walked->PointKey(point));
+    }
+    EXPECT_EQ(keys[0], keys[1]);
+  }
 }
 
 // 30 knobs, 10^20 points, with ties between distant knobs.

@@ -2,11 +2,13 @@
 //
 // What every searcher promises (predictor/searcher.h), for every searcher.
 
+#include <chrono>
 #include <cmath>
 #include <memory>
 #include <set>
 #include <stop_token>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/log.h"
@@ -144,6 +146,30 @@ TEST_P(SearcherTest, IsCancelledByAStop) {
   problem_.stop = source.get_token();
   EXPECT_THAT(searcher_->Search(problem_, 1, Rng(1)),
               StatusIs(absl::StatusCode::kCancelled));
+}
+
+// Of 2^24 assignments 276 are valid, and only the last knob tells which.
+TEST_P(SearcherTest, IsCancelledWhereValidPointsAreRare) {
+  ValueMap context;
+  context["sum"].set_int64_value(2);
+  const Landscape landscape(
+      StudyFromText(
+          "parameters { name: 'x' integer { min: 0 max: 1 } repeat: 24 }"
+          "context { name: 'sum' type: INTEGER }"
+          "constraints { expression: 'vec_sum(x) = sum' }"),
+      1, 0.5, context);
+  SearchProblem problem = landscape.Problem();
+  std::stop_source source;
+  problem.stop = source.get_token();
+  absl::StatusCode code = absl::StatusCode::kOk;
+  std::jthread search(
+      [&] { code = searcher_->Search(problem, 1, Rng(1)).status().code(); });
+  source.request_stop();
+  const auto asked = std::chrono::steady_clock::now();
+  search.join();
+  EXPECT_EQ(code, absl::StatusCode::kCancelled);
+  // Much more than it takes: the machine may be busy.
+  EXPECT_LT(std::chrono::steady_clock::now() - asked, std::chrono::seconds(5));
 }
 
 TEST_P(SearcherTest, SaysWhenItNeedsAModel) {

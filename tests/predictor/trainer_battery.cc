@@ -2,7 +2,11 @@
 
 #include "tests/predictor/trainer_battery.h"
 
+#include <pthread.h>
+#include <time.h>
+
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <limits>
@@ -186,16 +190,34 @@ TEST_P(TrainerBattery, ARequestedStopIsSeenAtOnce) {
               StatusIs(absl::StatusCode::kCancelled));
 }
 
+// Processor time that a thread has used, in milliseconds.
+double ProcessorTime(pthread_t thread) {
+  clockid_t clock = 0;
+  timespec used = {};
+  EXPECT_EQ(pthread_getcpuclockid(thread, &clock), 0);
+  EXPECT_EQ(clock_gettime(clock, &used), 0);
+  return 1e3 * static_cast<double>(used.tv_sec) +
+         1e-6 * static_cast<double>(used.tv_nsec);
+}
+
 TEST_P(TrainerBattery, AStopEndsATrainingThatRuns) {
   const Dataset dataset = MakeSynthetic({.rows = 20'000});
   std::stop_source source;
   absl::StatusCode code = absl::StatusCode::kOk;
   std::chrono::steady_clock::time_point ended;
+  std::atomic<bool> done = false;
   std::jthread training([&] {
     code =
         trainer()->Train(dataset, Rng(1), source.get_token()).status().code();
     ended = std::chrono::steady_clock::now();
+    done = true;
+    // Until the thread's clock is not looked at any more.
+    while (!source.stop_requested()) std::this_thread::yield();
   });
+  // It has work for longer than this.
+  while (!done && ProcessorTime(training.native_handle()) < 30.0) {
+    std::this_thread::yield();
+  }
   source.request_stop();
   const auto asked = std::chrono::steady_clock::now();
   training.join();
@@ -313,6 +335,35 @@ TEST_P(TrainerBattery, NinetyPercentIntervalsCoverAboutNinetyPercent) {
   EXPECT_LE(covered / total, 0.99);
 }
 
+TEST_P(TrainerBattery, ContextsOfOneTrialDoNotMakeItSure) {
+  const Dataset dataset = MakeSynthetic({.rows = 60, .noise = 0.3});
+  Dataset singles = MakeSynthetic({.rows = 100, .noise = 0.3, .seed = 9});
+  Dataset both = dataset;
+  for (size_t i = 0; i < singles.rows.size(); ++i) {
+    both.rows.push_back(singles.rows[i]);
+    both.rows.back().group = 1 + static_cast<int>(i);
+  }
+  both.features.rows = both.rows.size();
+  both.features.values.insert(both.features.values.end(),
+                              singles.features.values.begin(),
+                              singles.features.values.end());
+  const auto model = trainer()->Train(both, Rng(1), {});
+  ASSERT_THAT(model, IsOk());
+  const Dataset test = MakeSynthetic({.rows = 300, .noise = 0.3, .seed = 101});
+  const auto forecasts = (*model)->Predict(test.features);
+  ASSERT_THAT(forecasts, IsOk());
+  double covered = 0.0;
+  double total = 0.0;
+  for (size_t i = 0; i < test.rows.size(); ++i) {
+    if (!test.rows[i].feasible) continue;
+    const MetricForecast& forecast = (*forecasts)[i].metrics[0];
+    const double y = test.rows[i].metrics[0];
+    covered += y >= forecast.lower90 && y <= forecast.upper90 ? 1.0 : 0.0;
+    total += 1.0;
+  }
+  EXPECT_GE(covered / total, 0.75);
+}
+
 TEST_P(TrainerBattery, LearnsWhatFailsAndWhatItCosts) {
   const auto model = trainer()->Train(MakeSynthetic({.rows = 120}), Rng(1), {});
   ASSERT_THAT(model, IsOk());
@@ -347,8 +398,37 @@ TEST_P(TrainerBattery, MissingConstantAndRepeatedValuesAreNoTrouble) {
   ASSERT_THAT(model, IsOk());
   const auto forecasts = (*model)->Predict(dataset.features);
   ASSERT_THAT(forecasts, IsOk());
-  EXPECT_DOUBLE_EQ((*forecasts)[3].metrics[1].mean, 5.0);
+  EXPECT_NEAR((*forecasts)[3].metrics[1].mean, 5.0, 1e-9);
   EXPECT_TRUE(std::isfinite((*forecasts)[3].metrics[0].mean));
+}
+
+TEST_P(TrainerBattery, FewRowsOfAMetricAreNotTakenForCertain) {
+  for (const std::vector<double>& values :
+       {std::vector<double>{}, {4.0}, {4.0, 4.4}, {-4.0, -4.4}}) {
+    Dataset dataset = MakeSynthetic({.rows = 40});
+    size_t given = 0;
+    double sum = 0.0;
+    for (DatasetRow& row : dataset.rows) {
+      if (!row.feasible) continue;
+      row.metrics[1] = given < values.size() ? values[given] : kNan;
+      if (given < values.size()) sum += values[given];
+      ++given;
+    }
+    const auto model = trainer()->Train(dataset, Rng(1), {});
+    ASSERT_THAT(model, IsOk());
+    const auto forecasts = (*model)->Predict(dataset.features);
+    ASSERT_THAT(forecasts, IsOk());
+    const MetricForecast& forecast = (*forecasts)[3].metrics[1];
+    if (values.empty()) {
+      EXPECT_TRUE(std::isnan(forecast.mean));
+      continue;
+    }
+    const double mean = sum / static_cast<double>(values.size());
+    EXPECT_NEAR(forecast.mean, mean, 0.01);
+    EXPECT_LT(forecast.lower90, mean - 0.3);
+    EXPECT_GT(forecast.upper90, mean + 0.3);
+    EXPECT_GT(forecast.stddev, 0.3);
+  }
 }
 
 TEST_P(TrainerBattery, OneColumnAndObjectivesBelowZeroAreNoTrouble) {

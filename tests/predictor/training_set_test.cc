@@ -98,6 +98,31 @@ TEST(MakeTrainingSet, ASampleKeepsTheBestAndTheLast) {
   EXPECT_EQ(set->rows.back().metrics, dataset.rows.back().metrics);
 }
 
+// Failures are the rule among the first half, and the best are never among
+// them.
+TEST(SelectFeasibility, HasAsManyFailuresAsThereAre) {
+  Dataset dataset = MakeSynthetic({.rows = 4000});
+  for (size_t i = 0; i < dataset.rows.size(); ++i) {
+    DatasetRow& row = dataset.rows[i];
+    row.feasible = i % 10 >= (i < 2000 ? 6 : 2);
+    if (row.feasible) row.metrics = {1.0 + static_cast<double>(i), 40.0};
+  }
+  Rng rng(1);
+  const auto set = MakeTrainingSet(dataset, 1000, &rng);
+  ASSERT_THAT(set, IsOk());
+  const auto share = [](const TargetRows& rows) {
+    double failures = 0.0;
+    for (const double target : rows.targets) failures += target < 0.0;
+    return failures / static_cast<double>(rows.targets.size());
+  };
+  // A quarter are the last, of which a fifth fail; of all it is two fifths.
+  EXPECT_NEAR(share(SelectFeasibility(*set, 1000, &rng)),
+              0.25 * 0.2 + 0.75 * 0.4, 0.06);
+  // Again so, of a sample in which the last are more.
+  EXPECT_NEAR(share(SelectFeasibility(*set, 200, &rng)),
+              0.25 * 0.2 + 0.75 * 0.35, 0.1);
+}
+
 TEST(SelectMetric, LeavesOutRowsWithoutIt) {
   Rng rng(1);
   Dataset dataset = MakeSynthetic({.rows = 30});

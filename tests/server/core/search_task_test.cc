@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "server/core/search_task.h"
+
+#include <limits>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/server/core/service_fixture.h"
+#include "tests/support/status_matchers.h"
+
+namespace cubicml {
+namespace {
+
+TEST(FormatPredictionTest, LeavesOutWhatWasNeverMeasured) {
+  v1::Study study = TrainingStudy();  // qps, loss, memory
+  study.set_name("studies/a");
+  const auto definition = StudyDefinition::Parse(study);
+  ASSERT_THAT(definition, IsOk());
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  Forecast forecast;
+  forecast.metrics = {
+      {5.0, 1.0, 4.0, 6.0}, {kNan, kNan, kNan, kNan}, {7.0, 1.0, 6.0, 8.0}};
+  forecast.feasible_probability = 0.5;
+  const v1::Prediction prediction = FormatPrediction(**definition, forecast);
+  EXPECT_EQ(prediction.metrics_size(), 2);
+  EXPECT_EQ(prediction.metrics().at("qps").upper90(), 6.0);
+  EXPECT_EQ(prediction.metrics().at("memory").mean(), 7.0);
+  EXPECT_EQ(prediction.feasible_probability(), 0.5);
+}
+
+}  // namespace
+}  // namespace cubicml
