@@ -10,7 +10,6 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "base/field_error.h"
 #include "base/stable_hash.h"
 #include "base/status_macros.h"
@@ -204,6 +203,33 @@ absl::StatusOr<std::shared_ptr<const StudyDefinition>> StudyDefinition::Parse(
       new StudyDefinition(std::move(study), std::move(space)));
 }
 
+namespace {
+
+// All that says what a model's inputs and outputs mean: a column of the
+// featurizer is scaled by the domain of its parameter, and categories and
+// metrics are known by their place.
+std::string DescribeModel(const v1::Study& study,
+                          const std::vector<MetricSchema>& metrics) {
+  std::string text = absl::StrCat(Featurizer::kVersion);
+  for (v1::Parameter parameter : study.parameters()) {
+    parameter.clear_default_value();
+    parameter.clear_description();
+    parameter.clear_unit();
+    absl::StrAppend(&text, "\nparameter ", parameter.SerializeAsString());
+  }
+  for (const v1::ContextField& field : study.context()) {
+    absl::StrAppend(&text, "\ncontext ", field.name(), " ", field.type(), " ",
+                    field.optional());
+  }
+  for (const MetricSchema& metric : metrics) {
+    absl::StrAppend(&text, "\nmetric ", metric.name, " ", metric.objective, " ",
+                    metric.maximize);
+  }
+  return text;
+}
+
+}  // namespace
+
 StudyDefinition::StudyDefinition(v1::Study study,
                                  std::shared_ptr<const SearchSpace> space)
     : study_(std::move(study)), space_(std::move(space)), featurizer_(space_) {
@@ -222,14 +248,7 @@ StudyDefinition::StudyDefinition(v1::Study study,
     lease_ = absl::Seconds(study_.settings().lease().seconds()) +
              absl::Nanoseconds(study_.settings().lease().nanos());
   }
-  std::string text =
-      absl::StrCat(Featurizer::kVersion, "\n",
-                   absl::StrJoin(featurizer_.column_names(), "\n"));
-  for (const MetricSchema& metric : metrics_) {
-    absl::StrAppend(&text, "\nmetric ", metric.name, metric.objective,
-                    metric.maximize);
-  }
-  model_fingerprint_ = StableHash(text);
+  model_fingerprint_ = StableHash(DescribeModel(study_, metrics_));
 }
 
 absl::Status StudyDefinition::CheckExtends(const StudyDefinition& old) const {

@@ -186,6 +186,29 @@ TEST(StudyDefinitionTest, AModelFitsOnlyTheMetricsThatItWasTrainedOn) {
             fingerprint);
 }
 
+TEST(StudyDefinitionTest, AModelFitsOnlyTheDomainsThatItWasTrainedOn) {
+  const v1::Study study = ValidStudy();
+  const uint64_t fingerprint =
+      (*StudyDefinition::Parse(study))->model_fingerprint();
+  v1::Study described = study;
+  described.mutable_parameters(0)->set_description("tensor parallel");
+  EXPECT_EQ((*StudyDefinition::Parse(described))->model_fingerprint(),
+            fingerprint);
+  v1::Study widened = study;
+  widened.mutable_parameters(0)->mutable_integer()->add_values(16);
+  v1::Study scaled = study;
+  scaled.mutable_parameters(0)->mutable_integer()->set_scale(v1::SCALE_LOG);
+  v1::Study reordered = study;
+  reordered.mutable_parameters(2)
+      ->mutable_category()
+      ->mutable_values()
+      ->SwapElements(0, 1);
+  for (const v1::Study& changed : {widened, scaled, reordered}) {
+    EXPECT_NE((*StudyDefinition::Parse(changed))->model_fingerprint(),
+              fingerprint);
+  }
+}
+
 TEST(StudyDefinitionTest, ALivingStudyMayNotLoseAMetricOrItsSeed) {
   const auto old_definition = StudyDefinition::Parse(ValidStudy());
   ASSERT_THAT(old_definition, IsOk());
