@@ -225,9 +225,12 @@ TEST_F(DispatchTest, ACallThatExpiredWhileItWaitedIsNotCarriedOut) {
   v1::CreateStudyRequest request;
   request.set_study_id("ads");
   *request.mutable_study() = SmallStudy();
+  // A call that expires before there is a connection never gets to the server.
+  ASSERT_TRUE(channel_->WaitForConnected(std::chrono::system_clock::now() +
+                                         std::chrono::seconds(60)));
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() +
-                       std::chrono::milliseconds(30));
+                       std::chrono::milliseconds(300));
   v1::Study study;
   EXPECT_EQ(stub_->CreateStudy(&context, request, &study).error_code(),
             grpc::StatusCode::DEADLINE_EXCEEDED);
