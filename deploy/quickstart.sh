@@ -73,10 +73,11 @@ stop_server() {
   local pid=$1 tries
   kill "$pid" 2>/dev/null || return 0
   for ((tries = 0; tries < 300; ++tries)); do
-    is_our_server "$pid" || return 0
+    is_our_server "$pid" || break
     sleep 0.1
   done
-  kill -9 "$pid" 2>/dev/null || true
+  ((tries < 300)) || kill -9 "$pid" 2>/dev/null || true
+  wait "$pid" 2>/dev/null || true  # no child of ours when we found it running
 }
 
 on_exit() { [[ -z "$server_pid" ]] || stop_server "$server_pid"; }

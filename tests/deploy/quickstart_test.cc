@@ -90,7 +90,7 @@ TEST_F(QuickstartTest, StopsWhenItIsTold) {
   const auto script = Start();
   script->AwaitErr("1/3");
   script->Signal(SIGTERM);
-  EXPECT_EQ(script->Wait(), 128 + SIGTERM);
+  EXPECT_EQ(script->Wait(), 128 + SIGTERM) << script->err();
   EXPECT_NE(kill(ServerPid(), 0), 0);
 }
 

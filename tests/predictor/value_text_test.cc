@@ -5,6 +5,7 @@
 #include <limits>
 #include <string>
 
+#include "absl/strings/numbers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -21,7 +22,9 @@ TEST(ValueTextTest, DoublesReadBackAsTheSame) {
   for (const double value :
        {1.0 / 3.0, 0.1 + 0.2, 1e-310, -12345.678, 9007199254740993.0,
         std::numeric_limits<double>::max()}) {
-    EXPECT_EQ(std::stod(FormatDouble(value)), value);
+    double read = 0;
+    ASSERT_TRUE(absl::SimpleAtod(FormatDouble(value), &read));
+    EXPECT_EQ(read, value);
   }
 }
 
