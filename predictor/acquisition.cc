@@ -115,6 +115,14 @@ void Acquisition::RaiseBest(const PointScore& score) {
   best_ = std::isnan(best_) ? score.mean : std::max(best_, score.mean);
 }
 
+absl::StatusOr<std::vector<Forecast>> Acquisition::MakeForecasts(
+    std::span<const Point> points) const {
+  const FeatureMatrix features =
+      problem_->featurizer->Featurize(points, problem_->context);
+  return problem_->bounds.empty() ? problem_->predictor->Score(features)
+                                  : problem_->predictor->Predict(features);
+}
+
 absl::StatusOr<std::vector<PointScore>> Acquisition::Score(
     std::span<const Point> points) const {
   std::vector<PointScore> scores;
@@ -123,16 +131,16 @@ absl::StatusOr<std::vector<PointScore>> Acquisition::Score(
     CUBICML_RETURN_IF_ERROR(problem_->CheckStop());
     const std::span<const Point> chunk =
         points.subspan(begin, std::min(kScoredTogether, points.size() - begin));
-    CUBICML_ASSIGN_OR_RETURN(
-        const std::vector<Forecast> forecasts,
-        problem_->predictor->Score(
-            problem_->featurizer->Featurize(chunk, problem_->context)));
+    CUBICML_ASSIGN_OR_RETURN(const std::vector<Forecast> forecasts,
+                             MakeForecasts(chunk));
     for (size_t i = 0; i < chunk.size(); ++i) {
       PointScore score;
       score.mean = forecasts[i].score;
       score.stddev = forecasts[i].score_stddev;
-      score.log_feasible =
-          std::log(std::max(kMinFeasible, forecasts[i].feasible_probability));
+      score.log_feasible = std::log(std::max(
+          kMinFeasible,
+          forecasts[i].feasible_probability *
+              ProbabilityWithin(forecasts[i].metrics, problem_->bounds)));
       if (!pending_.empty()) {
         const KnobDistance::Position position = distance_.Locate(chunk[i]);
         for (const KnobDistance::Position& other : pending_) {

@@ -25,7 +25,8 @@ double LogExpectedImprovement(double mean, double stddev, double best);
 struct PointScore {
   double mean = 0.0;  // of the model's ranking score
   double stddev = 0.0;
-  double log_feasible = 0.0;  // log of the probability that it works
+  // Log of the probability that it runs and keeps the bounds of its metrics.
+  double log_feasible = 0.0;
   // Log of the expected improvement times the probability that it works.
   double acquisition = 0.0;
 };
@@ -57,6 +58,9 @@ class Acquisition {
  private:
   explicit Acquisition(const SearchProblem& problem);
   absl::Status SetBest();
+  // With metrics only where there are bounds on them.
+  absl::StatusOr<std::vector<Forecast>> MakeForecasts(
+      std::span<const Point> points) const;
   void RaiseBest(const PointScore& score);
   double Value(const PointScore& score) const;
 

@@ -25,9 +25,11 @@ struct FeatureMatrix {
 
 // One finished trial. NaN stands for a metric that was not measured.
 struct DatasetRow {
+  // It ran to its end. What violates only a constraint on a metric is feasible
+  // here: the forecast of that metric says how likely that is.
   bool feasible = false;
   // By metric, objectives first, in the study's order. Those of an infeasible
-  // row may be present (a metric constraint was violated).
+  // row may be present.
   std::vector<double> metrics;
   // Rows are ranked only against rows of their group: those of one context.
   int group = 0;

@@ -27,6 +27,7 @@ struct MetricForecast {
 struct Forecast {
   // As Dataset.metrics; NaN where a metric was never measured.
   std::vector<MetricForecast> metrics;
+  // That it runs at all; ProbabilityWithin() says whether its metrics are kept.
   double feasible_probability = 1.0;
   // Ranking score of the first objective: higher is better whatever its goal,
   // comparable within one context and one predictor only.

@@ -20,6 +20,7 @@
 #include "absl/strings/string_view.h"
 #include "base/rng.h"
 #include "predictor/featurizer.h"
+#include "predictor/metric_bound.h"
 #include "predictor/predictor.h"
 #include "predictor/search_space.h"
 
@@ -41,6 +42,8 @@ struct SearchProblem {
   Context context;
   FixedKnobs fixed;
   bool maximize = true;
+  // What a configuration must keep, beside running at all.
+  std::vector<MetricBound> bounds;
   std::vector<Observation> observations;  // of this context
   // Keys of what must not be suggested: measured, running, or handed out.
   std::unordered_set<std::string> taken;

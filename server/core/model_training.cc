@@ -64,7 +64,7 @@ Dataset MakeDataset(const StudyDefinition& definition,
     dataset.features.values.insert(dataset.features.values.end(),
                                    row.features.begin(), row.features.end());
     DatasetRow training_row;
-    training_row.feasible = row.feasible;
+    training_row.feasible = row.ran;
     training_row.metrics = row.metrics;
     training_row.group =
         groups.try_emplace(row.group, static_cast<int>(groups.size()))

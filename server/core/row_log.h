@@ -25,6 +25,8 @@ struct MeasuredRow {
   Point point;
   std::string key;  // SearchSpace::PointKey
   bool feasible = false;
+  // It was measured to its end, though it may violate a metric constraint.
+  bool ran = false;
   std::vector<double> metrics;  // in the order of the study, NaN if missing
   std::vector<float> features;
 };

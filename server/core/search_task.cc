@@ -65,6 +65,7 @@ SearchProblem StateProblem(const SearchTask& task, std::stop_token stop) {
   problem.context = task.context;
   problem.fixed = task.fixed;
   problem.maximize = task.definition->maximize();
+  problem.bounds = task.bounds;
   problem.stop = std::move(stop);
   // The initial design is a function of study and context alone, so that it
   // goes on the same after a restart.
@@ -109,7 +110,7 @@ absl::Status AddPredictions(const SearchTask& task, std::vector<Pick>* picks) {
     v1::Suggestion& suggestion = (*picks)[i].suggestion;
     suggestion.set_model_version(task.model_version());
     *suggestion.mutable_prediction() =
-        FormatPrediction(*task.definition, forecasts[i]);
+        FormatPrediction(*task.definition, forecasts[i], task.bounds);
   }
   return absl::OkStatus();
 }
@@ -205,7 +206,8 @@ std::optional<Pick> PickAtRandom(const SearchTask& task) {
 }
 
 v1::Prediction FormatPrediction(const StudyDefinition& definition,
-                                const Forecast& forecast) {
+                                const Forecast& forecast,
+                                std::span<const MetricBound> bounds) {
   v1::Prediction prediction;
   const size_t metrics =
       std::min(forecast.metrics.size(), definition.metrics().size());
@@ -219,7 +221,9 @@ v1::Prediction FormatPrediction(const StudyDefinition& definition,
     proto.set_lower90(metric.lower90);
     proto.set_upper90(metric.upper90);
   }
-  prediction.set_feasible_probability(forecast.feasible_probability);
+  prediction.set_feasible_probability(
+      forecast.feasible_probability *
+      ProbabilityWithin(forecast.metrics, bounds));
   prediction.set_score(forecast.score);
   return prediction;
 }

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <unordered_set>
@@ -19,6 +20,7 @@
 #include "absl/status/statusor.h"
 #include "base/strong_id.h"
 #include "cubicml/v1/study.pb.h"
+#include "predictor/metric_bound.h"
 #include "predictor/predictor.h"
 #include "predictor/search_space.h"
 #include "server/core/row_log.h"
@@ -59,6 +61,7 @@ struct SearchTask {
   Context context;
   FixedKnobs fixed;
   std::optional<Point> baseline;
+  std::vector<MetricBound> bounds;
   RowLog::Snapshot rows;                       // of all contexts
   std::unordered_set<std::string> unmeasured;  // taken, besides `rows`
   std::vector<Point> pending;
@@ -80,7 +83,8 @@ std::optional<Pick> PickAtRandom(const SearchTask& task);
 // The model's forecast in the words of the API, without metrics that were never
 // measured.
 v1::Prediction FormatPrediction(const StudyDefinition& definition,
-                                const Forecast& forecast);
+                                const Forecast& forecast,
+                                std::span<const MetricBound> bounds);
 
 }  // namespace cubicml
 

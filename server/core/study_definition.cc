@@ -228,6 +228,16 @@ std::string DescribeModel(const v1::Study& study,
   return text;
 }
 
+// What the numbers of a constraint are multiples of; nullopt while that is not
+// known.
+std::optional<double> UnitOf(const v1::MetricConstraint& constraint,
+                             const BaselineMetrics& baseline) {
+  if (!constraint.relative_to_baseline()) return 1.0;
+  const auto reference = baseline.find(constraint.metric());
+  if (reference == baseline.end()) return std::nullopt;
+  return reference->second;
+}
+
 }  // namespace
 
 StudyDefinition::StudyDefinition(v1::Study study,
@@ -321,17 +331,29 @@ std::vector<double> StudyDefinition::ParseMetrics(
   return values;
 }
 
+std::vector<MetricBound> StudyDefinition::Bounds(
+    const BaselineMetrics& baseline) const {
+  std::vector<MetricBound> bounds;
+  for (const v1::MetricConstraint& constraint : study_.metric_constraints()) {
+    const std::optional<double> unit = UnitOf(constraint, baseline);
+    if (!unit.has_value()) continue;
+    MetricBound bound;
+    bound.metric = metric_index_.at(constraint.metric());
+    if (constraint.has_min()) bound.min = constraint.min() * *unit;
+    if (constraint.has_max()) bound.max = constraint.max() * *unit;
+    bounds.push_back(bound);
+  }
+  return bounds;
+}
+
 std::optional<std::string> StudyDefinition::FindViolation(
     const MetricMap& metrics, const BaselineMetrics& baseline) const {
   for (const v1::MetricConstraint& constraint : study_.metric_constraints()) {
     const auto measured = metrics.find(constraint.metric());
     if (measured == metrics.end()) continue;
-    double unit = 1.0;
-    if (constraint.relative_to_baseline()) {
-      const auto reference = baseline.find(constraint.metric());
-      if (reference == baseline.end()) continue;
-      unit = reference->second;
-    }
+    const std::optional<double> known = UnitOf(constraint, baseline);
+    if (!known.has_value()) continue;
+    const double unit = *known;
     const double value = measured->second;
     const auto describe = [&](absl::string_view relation, double factor) {
       return absl::StrCat(constraint.metric(), " = ", value, " is ", relation,

@@ -20,6 +20,7 @@
 #include "cubicml/v1/study.pb.h"
 #include "predictor/dataset.h"
 #include "predictor/featurizer.h"
+#include "predictor/metric_bound.h"
 #include "predictor/search_space.h"
 #include "server/core/request_check.h"
 
@@ -67,6 +68,8 @@ class StudyDefinition {
   bool HasAnyObjective(const MetricMap& metrics) const;
   // In the order of metrics(), NaN where not measured.
   std::vector<double> ParseMetrics(const MetricMap& metrics) const;
+  // The metric constraints in numbers; without those that wait for a baseline.
+  std::vector<MetricBound> Bounds(const BaselineMetrics& baseline) const;
   // Says which metric constraint the measurement violates; nullopt for none.
   std::optional<std::string> FindViolation(
       const MetricMap& metrics, const BaselineMetrics& baseline) const;

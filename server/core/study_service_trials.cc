@@ -254,6 +254,7 @@ absl::StatusOr<v1::PredictResponse> StudyService::Predict(
   const StudyDefinition& definition = study->definition();
   FeatureMatrix features;
   features.columns = definition.featurizer().columns();
+  std::vector<std::vector<MetricBound>> bounds;
   for (int i = 0; i < request.configurations_size(); ++i) {
     const v1::Configuration& configuration = request.configurations(i);
     const std::string prefix = absl::StrCat("configurations[", i, "].");
@@ -264,6 +265,7 @@ absl::StatusOr<v1::PredictResponse> StudyService::Predict(
         definition.space()->ParsePoint(configuration.parameters(), *context);
     CUBICML_RETURN_IF_ERROR(WithFieldPrefix(point.status(), prefix));
     definition.featurizer().Append(*point, *context, &features);
+    bounds.push_back(study->FindBounds(*context));
   }
   const std::shared_ptr<const Model> model = study->model();
   if (model == nullptr) {
@@ -275,8 +277,9 @@ absl::StatusOr<v1::PredictResponse> StudyService::Predict(
   if (features.rows == 0) return response;
   CUBICML_ASSIGN_OR_RETURN(const std::vector<Forecast> forecasts,
                            model->predictor->Predict(features));
-  for (const Forecast& forecast : forecasts) {
-    *response.add_predictions() = FormatPrediction(definition, forecast);
+  for (size_t i = 0; i < forecasts.size(); ++i) {
+    *response.add_predictions() =
+        FormatPrediction(definition, forecasts[i], bounds[i]);
   }
   return response;
 }

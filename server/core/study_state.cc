@@ -136,6 +136,8 @@ void StudyState::AddRowLocked(const ParsedTrial& parsed,
   row.point = parsed.point;
   row.key = parsed.key;
   row.feasible = parsed.trial.state() == v1::Trial::SUCCEEDED;
+  row.ran =
+      row.feasible || parsed.trial.reason() == v1::Trial::METRIC_CONSTRAINT;
   row.metrics = definition_->ParseMetrics(parsed.trial.metrics());
   FeatureMatrix features;
   features.columns = definition_->featurizer().columns();
@@ -165,6 +167,15 @@ BaselineMetrics StudyState::FindBaseline(TrialNumber number) const {
   return contexts_[static_cast<size_t>(record->second.group)]
       ->baseline_tally()
       .Means(*definition_);
+}
+
+std::vector<MetricBound> StudyState::FindBounds(const Context& context) const {
+  MutexLock lock(&mu_);
+  const auto group = groups_.find(context.key);
+  if (group == groups_.end()) return definition_->Bounds({});
+  return definition_->Bounds(
+      contexts_[static_cast<size_t>(group->second)]->baseline_tally().Means(
+          *definition_));
 }
 
 std::vector<StudyState::HeldTrial> StudyState::ListHeld(

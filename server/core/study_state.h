@@ -70,6 +70,8 @@ class StudyState {
   // What a measurement of this trial's context is compared with: empty when
   // nothing was measured, or the trial is itself a baseline.
   BaselineMetrics FindBaseline(TrialNumber number) const;
+  // What the metrics of a configuration must keep in this context.
+  std::vector<MetricBound> FindBounds(const Context& context) const;
   // Makes a context known, for measurements that are brought from elsewhere.
   // RESOURCE_EXHAUSTED when there are too many.
   struct ContextBaseline {

@@ -208,6 +208,8 @@ SearchTask StudyState::MakeTaskLocked(const SuggestionNeed& need,
   task.context = context.context;
   task.fixed = need.fixed;
   task.baseline = context.baseline;
+  task.bounds =
+      definition_->Bounds(context.baseline_tally().Means(*definition_));
   task.rows = rows_.Share();
   task.unmeasured = context.unmeasured();
   for (const auto& [number, active] : active_) {

@@ -89,6 +89,29 @@ TEST_F(AcquisitionTest, CountsInfeasibleObservationsForNothing) {
   EXPECT_EQ(ScoreOf(problem, {5.0, 5.0}).acquisition, before);
 }
 
+TEST_F(AcquisitionTest, WhatMissesABoundIsWorthLittleHoweverFast) {
+  // The larger `a` the faster, and the worse the second metric.
+  const FakePredictor predictor([](const float* features) {
+    const double a = static_cast<double>(features[0]);
+    Forecast forecast;
+    forecast.score = a;
+    forecast.score_stddev = 0.1;
+    const double loss = 2.0 + a;
+    forecast.metrics = {{a, 0.1, a - 0.16, a + 0.16},
+                        {loss, 0.1, loss - 0.16, loss + 0.16}};
+    return forecast;
+  });
+  SearchProblem problem = landscape_.Problem();
+  problem.predictor = &predictor;
+  const double unbounded = ScoreOf(problem, {9.0, 1.0}).acquisition;
+  EXPECT_GT(unbounded, ScoreOf(problem, {5.0, 1.0}).acquisition);
+  const double limit = 2.0 + ScoreOf(problem, {5.0, 1.0}).mean + 0.5;
+  problem.bounds.push_back({.metric = 1, .max = limit});
+  EXPECT_LT(ScoreOf(problem, {9.0, 1.0}).acquisition,
+            ScoreOf(problem, {5.0, 1.0}).acquisition);
+  EXPECT_LT(ScoreOf(problem, {9.0, 1.0}).log_feasible, std::log(0.01));
+}
+
 TEST_F(AcquisitionTest, TheCostDoesNotGrowWithTheHistory) {
   size_t scored = 0;
   const FakePredictor counting([&scored](const float*) {

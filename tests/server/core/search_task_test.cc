@@ -22,11 +22,27 @@ TEST(FormatPredictionTest, LeavesOutWhatWasNeverMeasured) {
   forecast.metrics = {
       {5.0, 1.0, 4.0, 6.0}, {kNan, kNan, kNan, kNan}, {7.0, 1.0, 6.0, 8.0}};
   forecast.feasible_probability = 0.5;
-  const v1::Prediction prediction = FormatPrediction(**definition, forecast);
+  const v1::Prediction prediction =
+      FormatPrediction(**definition, forecast, {});
   EXPECT_EQ(prediction.metrics_size(), 2);
   EXPECT_EQ(prediction.metrics().at("qps").upper90(), 6.0);
   EXPECT_EQ(prediction.metrics().at("memory").mean(), 7.0);
   EXPECT_EQ(prediction.feasible_probability(), 0.5);
+}
+
+TEST(FormatPredictionTest, WorkingIsToRunAndToKeepTheBounds) {
+  v1::Study study = TrainingStudy();  // qps, loss, memory
+  study.set_name("studies/a");
+  const auto definition = StudyDefinition::Parse(study);
+  ASSERT_THAT(definition, IsOk());
+  Forecast forecast;
+  forecast.metrics = {
+      {5.0, 1.0, 4.0, 6.0}, {2.0, 1.0, 1.0, 3.0}, {7.0, 1.0, 6.0, 8.0}};
+  forecast.feasible_probability = 0.5;
+  const MetricBound bound = {.metric = 1, .max = 2.0};
+  EXPECT_DOUBLE_EQ(FormatPrediction(**definition, forecast, {&bound, 1})
+                       .feasible_probability(),
+                   0.25);
 }
 
 }  // namespace

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "predictor/metric_bound.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+namespace cubicml {
+namespace {
+
+// Of a standard normal distribution.
+constexpr double kQuantile95 = 1.6448536269514722;
+
+// Probability of a measurement below `value`. Each side of the mean is as wide
+// as its half of the 90 % interval: those of logarithmic metrics differ.
+double ProbabilityBelow(const MetricForecast& forecast, double value) {
+  const double half = value < forecast.mean ? forecast.mean - forecast.lower90
+                                            : forecast.upper90 - forecast.mean;
+  const double stddev = std::max(half / kQuantile95, 1e-12);
+  const double z = (value - forecast.mean) / stddev;
+  return 0.5 * std::erfc(-z / std::numbers::sqrt2);
+}
+
+}  // namespace
+
+double ProbabilityWithin(std::span<const MetricForecast> forecasts,
+                         std::span<const MetricBound> bounds) {
+  double probability = 1.0;
+  for (const MetricBound& bound : bounds) {
+    if (bound.metric >= forecasts.size()) continue;
+    const MetricForecast& forecast = forecasts[bound.metric];
+    if (!std::isfinite(forecast.mean)) continue;
+    probability *= std::max(0.0, ProbabilityBelow(forecast, bound.max) -
+                                     ProbabilityBelow(forecast, bound.min));
+  }
+  return probability;
+}
+
+}  // namespace cubicml
