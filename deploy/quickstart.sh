@@ -160,7 +160,7 @@ last_qps() { sed -n 's/^qps=//p' "$home/last_job.log" | tail -1; }
 count_finished() {
   call trials export "$study" --format jsonl --filter \
     "(state = SUCCEEDED OR state = INFEASIBLE) AND source != REPEAT" \
-    >"$home/finished.jsonl"
+    >"$home/finished.jsonl" 2>>"$home/jobs.log"
   finished=$(wc -l <"$home/finished.jsonl")
 }
 
