@@ -20,7 +20,7 @@ Existence FindValid(const SearchSpace& space, const Context& context,
       context, fixed, kMaxSteps,
       [&](const Point& point) {
         found = accept(point);
-        return !found;
+        return !found && !stop.stop_requested();
       },
       stop);
   if (found) return Existence::kYes;
