@@ -14,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/mutex.h"
 #include "base/status_macros.h"
 #include "predictor/kernel_trainer.h"
 #include "predictor/network_calibration.h"
@@ -247,6 +248,10 @@ absl::StatusOr<RegressionFit> FitNetworks(const RegressionProblem& problem,
   }
   const std::vector<size_t> sizes = {problem.features->columns, kHidden,
                                      kHidden, 1};
+  // Trainings of several threads take turns: the serial build of OpenBLAS gives
+  // wrong numbers to threads that multiply matrices at once.
+  static auto* const turn = new Mutex;
+  const MutexLock lock(turn);
   try {
     // More threads are slower for matrices of this size, and their number
     // would change the order of sums.

@@ -9,7 +9,6 @@
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/embedding_bag.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/linear.h>
 #include <ATen/ops/relu.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
@@ -22,6 +21,7 @@
 #include <tuple>
 
 #include "client/examples/dlrm/interaction.h"
+#include "client/examples/dlrm/matrix_product.h"
 
 namespace cubicml::dlrm {
 namespace {
@@ -150,13 +150,13 @@ at::Tensor DlrmModel::LookUp(const Batch& batch,
 at::Tensor DlrmModel::Loss(const Batch& batch) const {
   at::Tensor bottom = batch.dense;
   for (const Layer& layer : bottom_) {
-    bottom = at::relu(at::linear(bottom, layer.weight, layer.bias));
+    bottom = at::relu(Linear(bottom, layer.weight, layer.bias));
   }
   const at::Tensor products =
       PairwiseProducts(LookUp(batch, bottom), options_.interaction);
   at::Tensor top = at::cat({bottom, products}, 1);
   for (size_t i = 0; i < top_.size(); ++i) {
-    top = at::linear(top, top_[i].weight, top_[i].bias);
+    top = Linear(top, top_[i].weight, top_[i].bias);
     if (i + 1 < top_.size()) top = at::relu(top);
   }
   return at::binary_cross_entropy_with_logits(top.squeeze(1), batch.labels, {},

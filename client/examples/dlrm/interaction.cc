@@ -2,7 +2,6 @@
 #include "client/examples/dlrm/interaction.h"
 
 #include <ATen/Parallel.h>
-#include <ATen/ops/bmm.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/tensor.h>
@@ -11,6 +10,8 @@
 
 #include <cstdint>
 #include <vector>
+
+#include "client/examples/dlrm/matrix_product.h"
 
 namespace cubicml::dlrm {
 namespace {
@@ -106,7 +107,7 @@ at::Tensor BmmProducts(const at::Tensor& vectors) {
   for (int64_t i = 1; i < n; ++i) {
     for (int64_t j = 0; j < i; ++j) lower_triangle.push_back(i * n + j);
   }
-  return at::bmm(vectors, vectors.transpose(1, 2))
+  return BatchedProduct(vectors, vectors.transpose(1, 2))
       .flatten(1)
       .index_select(1, at::tensor(lower_triangle, at::kLong));
 }

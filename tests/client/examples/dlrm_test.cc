@@ -116,7 +116,7 @@ TEST(TrainerTest, SameOptionsGiveTheSameLossToTheBit) {
       Tiny({"--accumulation=4", "--worker_threads=2", "--loader_threads=3"});
   Trainer first(options);
   Trainer second(options);
-  for (int i = 0; i < 20; ++i) ASSERT_EQ(first.Step(), second.Step()) << i;
+  for (int i = 0; i < 200; ++i) ASSERT_EQ(first.Step(), second.Step()) << i;
 }
 
 // What a configuration computes: the loss of each step, and at the end the
