@@ -14,12 +14,12 @@ set -euo pipefail
 build_packages=(
   g++ cmake ninja-build pkg-config ccache mold
   libgrpc++-dev protobuf-compiler-grpc protobuf-compiler libprotobuf-dev
-  libabsl-dev libtorch-dev libopenblas0-serial libsqlite3-dev
+  libabsl-dev libtorch-dev libopenblas0-serial libsqlite3-dev sqlite3
   prometheus-cpp-dev libyaml-cpp-dev libcli11-dev nlohmann-json3-dev
 )
 test_packages=(
   libgtest-dev libgmock-dev libbenchmark-dev
-  clang clang-tidy clang-format python3 git sqlite3 prometheus
+  clang clang-tidy clang-format python3 git prometheus
 )
 
 packages=("${build_packages[@]}")

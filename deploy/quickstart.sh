@@ -50,7 +50,7 @@ if [[ -z "$bin" ]]; then
 
   say "2/5  Build (some minutes the first time)"
   cmake --preset quickstart >/dev/null
-  cmake --build --preset quickstart --target cubicmld cubicml dlrm_train
+  cmake --build --preset quickstart --target cubicmld cubicml dlrm_train >&2
   bin=$PWD/build/quickstart/bin
 fi
 
@@ -60,6 +60,14 @@ database=$home/cubicml.db
 study=dlrm
 # Results that a job could not deliver are kept here, too.
 export XDG_CACHE_HOME=$home/cache
+
+# Jobs that trained differently cannot be compared.
+settings="--seconds $seconds --samples $samples"
+if [[ -s "$home/settings" && "$(<"$home/settings")" != "$settings" ]]; then
+  fail "$home was made with $(<"$home/settings"). Go on with those, or name" \
+    "another folder with --home."
+fi
+echo "$settings" >"$home/settings"
 
 # ---- The server ----
 
@@ -216,3 +224,5 @@ echo "configuration:"
 call best "$study" --limit 1
 echo "database     $database   (sqlite3, docs/sql.md)"
 echo "jobs' output $home/jobs.log"
+echo "look around  $bin/cubicmld --db_path $database &"
+echo "             $bin/cubicml trials list $study"
