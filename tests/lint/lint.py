@@ -129,9 +129,11 @@ def check_format(sources):
     run = subprocess.run(
         ["clang-format", "--dry-run", "-Werror", "--ferror-limit=1", *sources],
         cwd=ROOT, capture_output=True, text=True)
-    for line in run.stderr.splitlines():
-        if "clang-format-violations" in line:
-            yield line
+    found = [line for line in run.stderr.splitlines()
+             if "clang-format-violations" in line]
+    yield from found
+    if run.returncode != 0 and not found:
+        yield f"clang-format failed: {run.stderr.strip()}"
 
 
 def main():

@@ -68,20 +68,6 @@ namespace {
 
 constexpr int64_t kMicrosPerSecond = 1'000'000;
 
-RequestKey Key(const std::string& id, const std::string& method,
-               uint64_t fingerprint = 7) {
-  return {id, method, fingerprint};
-}
-
-testing::Matcher<const absl::Status&> NamesField(const std::string& field) {
-  return testing::ResultOf(
-      [](const absl::Status& status) {
-        const auto payload = status.GetPayload(kFieldPayloadUrl);
-        return payload.has_value() ? std::string(*payload) : "";
-      },
-      field);
-}
-
 // ---- Studies ----
 
 TEST_P(StudyStoreContractTest, CreatedStudyIsStoredWithTimesAndEtag) {

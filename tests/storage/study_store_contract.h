@@ -15,13 +15,33 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "base/clock.h"
+#include "base/field_error.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "storage/study_store.h"
 #include "tests/support/fake_clock.h"
 
 namespace cubicml {
+
+// Of a request; only tests of the fingerprint name one.
+inline RequestKey Key(const std::string& id, const std::string& method,
+                      uint64_t fingerprint = 7) {
+  return {id, method, fingerprint};
+}
+
+// Matches an error about this field of the request.
+inline testing::Matcher<const absl::Status&> NamesField(
+    const std::string& field) {
+  return testing::ResultOf(
+      [](const absl::Status& status) {
+        const auto payload = status.GetPayload(kFieldPayloadUrl);
+        return payload.has_value() ? std::string(*payload) : "";
+      },
+      field);
+}
 
 struct StudyStoreFactory {
   std::string name;  // of the instance in test names

@@ -24,20 +24,6 @@ using ::testing::IsEmpty;
 using ::testing::Optional;
 using ::testing::SizeIs;
 
-RequestKey Key(const std::string& id, const std::string& method,
-               uint64_t fingerprint = 7) {
-  return {id, method, fingerprint};
-}
-
-testing::Matcher<const absl::Status&> NamesField(const std::string& field) {
-  return testing::ResultOf(
-      [](const absl::Status& status) {
-        const auto payload = status.GetPayload(kFieldPayloadUrl);
-        return payload.has_value() ? std::string(*payload) : "";
-      },
-      field);
-}
-
 // ---- Requests ----
 
 TEST_P(StudyStoreContractTest, RepeatedCreateStudyGivesTheFirstAnswer) {
