@@ -33,8 +33,8 @@ constexpr absl::string_view kFindSetAsideSql =
     "LIMIT 1";
 constexpr absl::string_view kDeleteTrialsSql =
     "DELETE FROM trials WHERE study_id = ?1 AND number IN (SELECT number "
-    "FROM trials WHERE study_id = ?1 ORDER BY number LIMIT 1000)";
-constexpr int64_t kPieceTrials = 1000;  // as the SQL says
+    "FROM trials WHERE study_id = ?1 ORDER BY number LIMIT ?2)";
+constexpr int64_t kPieceTrials = 1000;
 constexpr absl::string_view kDeleteStudySql =
     "DELETE FROM studies WHERE id = ?1";
 
@@ -47,7 +47,10 @@ absl::Status RunForStudy(Database* db, absl::string_view sql, int64_t id) {
 // Deletes some trials of a study, and the study with the last of them. Returns
 // whether it is gone.
 absl::StatusOr<bool> DeletePiece(Database* db, int64_t id) {
-  CUBICML_RETURN_IF_ERROR(RunForStudy(db, kDeleteTrialsSql, id));
+  CUBICML_ASSIGN_OR_RETURN(Statement piece, db->Cached(kDeleteTrialsSql));
+  piece.BindInt(1, id);
+  piece.BindInt(2, kPieceTrials);
+  CUBICML_RETURN_IF_ERROR(piece.Run());
   if (db->Changes() == kPieceTrials) return false;
   CUBICML_RETURN_IF_ERROR(RunForStudy(db, kDeleteStudySql, id));
   return true;
