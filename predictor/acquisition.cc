@@ -163,14 +163,17 @@ double Acquisition::Value(const PointScore& score) const {
 }
 
 void Acquisition::Believe(const Point& point, const PointScore& score) {
-  believed_ = distance_.Locate(point);
+  believed_.push_back(distance_.Locate(point));
   if (IsBelievedToWork(score)) RaiseBest(score);
 }
 
 void Acquisition::Rescore(const KnobDistance::Position& position,
                           PointScore* score) const {
-  score->stddev =
-      Shrink(score->stddev, distance_.Correlation(position, believed_));
+  for (; score->believed < believed_.size(); ++score->believed) {
+    const double correlation =
+        distance_.Correlation(position, believed_[score->believed]);
+    score->stddev = Shrink(score->stddev, correlation);
+  }
   score->acquisition = Value(*score);
 }
 

@@ -5,6 +5,7 @@
 #ifndef CUBICML_PREDICTOR_ACQUISITION_H_
 #define CUBICML_PREDICTOR_ACQUISITION_H_
 
+#include <cmath>
 #include <cstddef>
 #include <span>
 #include <vector>
@@ -29,6 +30,8 @@ struct PointScore {
   double log_feasible = 0.0;
   // Log of the expected improvement times the probability that it works.
   double acquisition = 0.0;
+  // How many points it takes for measured, see Acquisition::Believe.
+  size_t believed = 0;
 };
 
 // The acquisition of one search: expected improvement of the ranking score over
@@ -48,10 +51,17 @@ class Acquisition {
   absl::StatusOr<std::vector<PointScore>> Score(
       std::span<const Point> points) const;
 
-  // Takes `points` for measured as the model expects; for the next of a batch.
+  // Takes the point for measured as the model expects; for the next of a batch.
   void Believe(const Point& point, const PointScore& score);
-  // The acquisition of a point that was scored before the last Believe().
+  // Whether points were taken for measured that the score does not know of.
+  bool IsStale(const PointScore& score) const {
+    return score.believed < believed_.size();
+  }
+  // Brings it up to date. What a trial is worth only ever falls by others that
+  // are believed, except when the first of them is believed to work while
+  // nothing has worked: has_best() is false before and true after.
   void Rescore(const KnobDistance::Position& position, PointScore* score) const;
+  bool has_best() const { return !std::isnan(best_); }
 
   const KnobDistance& distance() const { return distance_; }
 
@@ -67,7 +77,7 @@ class Acquisition {
   const SearchProblem* problem_;
   KnobDistance distance_;
   std::vector<KnobDistance::Position> pending_;
-  KnobDistance::Position believed_;
+  std::vector<KnobDistance::Position> believed_;
   // Ranking score to be improved on; NaN when nothing is known to work.
   double best_;
 };

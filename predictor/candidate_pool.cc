@@ -53,29 +53,37 @@ void CandidatePool::OfferOne(const Point& point, const PointScore& score) {
   std::push_heap(heap_.begin(), heap_.end(), Better);
 }
 
+// A candidate's worth only falls with what is chosen before it. So whoever is
+// first by an old score and stays first by a new one is the best of all, and
+// most others never need a new score.
 std::vector<Candidate> CandidatePool::SelectBatch(Acquisition acquisition) {
+  const auto worse = [](const Entry& a, const Entry& b) {
+    return Better(b, a);
+  };
   std::vector<Entry> entries = std::move(heap_);
   heap_.clear();
   keys_.clear();
-  std::sort(entries.begin(), entries.end(), Better);
-  std::vector<KnobDistance::Position> positions;
-  for (const Entry& entry : entries) {
-    positions.push_back(acquisition.distance().Locate(entry.point));
-  }
+  const auto rescore = [&acquisition](Entry* entry) {
+    acquisition.Rescore(acquisition.distance().Locate(entry->point),
+                        &entry->score);
+    entry->acquisition = entry->score.acquisition;
+  };
+  std::make_heap(entries.begin(), entries.end(), worse);
   std::vector<Candidate> batch;
   while (batch.size() < count_ && !entries.empty()) {
-    const size_t best = static_cast<size_t>(
-        std::min_element(entries.begin(), entries.end(), Better) -
-        entries.begin());
-    Entry chosen = std::move(entries[best]);
-    entries[best] = std::move(entries.back());
+    std::pop_heap(entries.begin(), entries.end(), worse);
+    if (acquisition.IsStale(entries.back().score)) {
+      rescore(&entries.back());
+      std::push_heap(entries.begin(), entries.end(), worse);
+      continue;
+    }
+    Entry chosen = std::move(entries.back());
     entries.pop_back();
-    positions[best] = std::move(positions.back());
-    positions.pop_back();
+    const bool had_best = acquisition.has_best();
     acquisition.Believe(chosen.point, chosen.score);
-    for (size_t i = 0; i < entries.size(); ++i) {
-      acquisition.Rescore(positions[i], &entries[i].score);
-      entries[i].acquisition = entries[i].score.acquisition;
+    if (acquisition.has_best() != had_best) {
+      for (Entry& entry : entries) rescore(&entry);
+      std::make_heap(entries.begin(), entries.end(), worse);
     }
     batch.push_back({std::move(chosen.point), chosen.acquisition});
   }

@@ -45,6 +45,35 @@ TEST_F(CandidatePoolTest, TheBestComesFirst) {
   EXPECT_DOUBLE_EQ(landscape_.ScoreOf(batch[0].point), landscape_.Best());
 }
 
+// The short cuts of SelectBatch change nothing: also while nothing is known to
+// work, where the first choice changes what all others are worth.
+TEST_F(CandidatePoolTest, ChoosesAsIfAllWereScoredAnewForEachChoice) {
+  constexpr size_t kCount = 100;  // for so many, the pool keeps them all
+  for (const bool any_observed : {false, true}) {
+    if (any_observed) {
+      problem_.observations.push_back(
+          {all_[7], /*feasible=*/true, landscape_.ScoreOf(all_[7])});
+    }
+    const std::vector<Candidate> batch = Choose(kCount, 1);
+    ASSERT_THAT(batch, SizeIs(kCount));
+    Acquisition acquisition = *Acquisition::Create(problem_);
+    EXPECT_EQ(acquisition.has_best(), any_observed);
+    std::vector<PointScore> scores = *acquisition.Score(all_);
+    for (const Candidate& candidate : batch) {
+      size_t best = 0;
+      size_t chosen = 0;
+      for (size_t i = 0; i < all_.size(); ++i) {
+        acquisition.Rescore(acquisition.distance().Locate(all_[i]), &scores[i]);
+        if (scores[i].acquisition > scores[best].acquisition) best = i;
+        if (all_[i] == candidate.point) chosen = i;
+      }
+      ASSERT_DOUBLE_EQ(candidate.acquisition, scores[best].acquisition);
+      acquisition.Believe(candidate.point, scores[chosen]);
+      scores[chosen].mean = -1e9;  // never again
+    }
+  }
+}
+
 TEST_F(CandidatePoolTest, HoldsEveryPointOnce) {
   std::set<Point> points;
   for (const Candidate& candidate : Choose(50, 1, /*offers=*/3)) {
