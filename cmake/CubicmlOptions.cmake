@@ -41,6 +41,9 @@ target_compile_options(cubicml_warnings INTERFACE
   -Wnull-dereference -Wextra-semi
   $<$<CXX_COMPILER_ID:GNU>:-Wsuggest-override;-Wduplicated-cond;-Wlogical-op>
   $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>
+  # Where files are compiled together, each of them looks like a header, in which
+  # an anonymous namespace would be a mistake.
+  $<$<AND:$<CXX_COMPILER_ID:GNU>,$<BOOL:${CMAKE_UNITY_BUILD}>>:-Wno-subobject-linkage>
   $<$<BOOL:${CUBICML_WERROR}>:-Werror>)
 
 add_library(cubicml_sanitizers INTERFACE)

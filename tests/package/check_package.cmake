@@ -23,14 +23,7 @@ if(NOT protos)
   message(FATAL_ERROR "the protos were not installed")
 endif()
 
-set(sanitizer_flags "")
-if(SANITIZE)
-  # The library asks for the sanitizer's runtime.
-  string(REPLACE ";" "," sanitize "${SANITIZE}")
-  set(sanitizer_flags "-fsanitize=${sanitize}")
-endif()
 run(${CMAKE_COMMAND} -G Ninja -S ${CONSUMER_DIR} -B ${WORK_DIR}/build
-  -D CMAKE_PREFIX_PATH=${prefix} -D CMAKE_CXX_COMPILER=${CXX_COMPILER}
-  -D "CMAKE_CXX_FLAGS=${sanitizer_flags}")
+  -D CMAKE_PREFIX_PATH=${prefix} -D CMAKE_CXX_COMPILER=${CXX_COMPILER})
 run(${CMAKE_COMMAND} --build ${WORK_DIR}/build)
 run(${WORK_DIR}/build/consumer)

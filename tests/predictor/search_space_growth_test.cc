@@ -59,7 +59,7 @@ TEST(SearchSpaceGrowthTest, WhatTrialsMayHaveCannotGo) {
     const absl::Status status = CheckGrowth(to);
     EXPECT_THAT(status, StatusIs(absl::StatusCode::kFailedPrecondition,
                                  HasSubstr(reason)));
-    EXPECT_EQ(FieldOf(status), path) << status;
+    EXPECT_EQ(FieldNamedBy(status), path) << status;
   };
   expect(absl::StrCat(kTp, kLr, kStep, kGpus), "parameters",
          "\"mode\" is missing");
@@ -136,9 +136,9 @@ TEST(SearchSpaceGrowthTest, TrialsOfOldAreReadWithTheDefaultsOfWhatIsNew) {
   EXPECT_THAT(
       read(Entry("tp", "int64_value: 1") + Entry("vpp", "int64_value: 2")),
       IsOkAndHolds(ElementsAre(1, 1, 1, 2)));
-  EXPECT_EQ(FieldOf(read(Entry("tp", "int64_value: 3")).status()),
+  EXPECT_EQ(FieldNamedBy(read(Entry("tp", "int64_value: 3")).status()),
             "parameters.tp");
-  EXPECT_EQ(FieldOf(read(Entry("gone", "int64_value: 3")).status()),
+  EXPECT_EQ(FieldNamedBy(read(Entry("gone", "int64_value: 3")).status()),
             "parameters.gone");
 }
 

@@ -202,7 +202,7 @@ TEST_P(RandomSpaceTest, CheckValidAgreesWithTheOracleOnAnyPoint) {
       EXPECT_EQ(status.ok(), random.IsValid(point)) << status;
       if (!status.ok()) {
         EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-        EXPECT_NE(FieldOf(status), "");
+        EXPECT_NE(FieldNamedBy(status), "");
       }
     }
   });
@@ -250,7 +250,7 @@ TEST_P(RandomSpaceTest, TheBaselineIsRefusedExactlyWhenItIsInvalid) {
       continue;
     }
     EXPECT_EQ(space.status().code(), absl::StatusCode::kInvalidArgument);
-    EXPECT_EQ(FieldOf(space.status()).rfind("constraints[", 0), 0u);
+    EXPECT_EQ(FieldNamedBy(space.status()).rfind("constraints[", 0), 0u);
     const bool says_nothing_is_left =
         space.status().message().find("no configuration of the domains") !=
         absl::string_view::npos;

@@ -38,7 +38,7 @@ void ExpectRefused(const v1::Study& study, const std::string& path,
   ASSERT_THAT(space,
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(reason)))
       << study.DebugString();
-  EXPECT_EQ(FieldOf(space.status()), path) << space.status();
+  EXPECT_EQ(FieldNamedBy(space.status()), path) << space.status();
   EXPECT_EQ(space.status().message().substr(0, path.size()), path);
 }
 

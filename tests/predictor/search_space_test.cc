@@ -127,7 +127,7 @@ TEST(SearchSpaceTest, BadContextsAreRefusedByField) {
   for (const auto& [text, path] : cases) {
     const auto context = space->ParseContext(ReadValues(text));
     EXPECT_THAT(context, StatusIs(absl::StatusCode::kInvalidArgument));
-    EXPECT_EQ(FieldOf(context.status()), path);
+    EXPECT_EQ(FieldNamedBy(context.status()), path);
   }
 }
 
@@ -161,7 +161,7 @@ TEST(SearchSpaceTest, BadPointsAreRefusedByField) {
   for (const auto& [text, path] : cases) {
     const auto point = space->ParsePoint(ReadValues(text), context);
     EXPECT_THAT(point, StatusIs(absl::StatusCode::kInvalidArgument)) << text;
-    EXPECT_EQ(FieldOf(point.status()), path) << point.status();
+    EXPECT_EQ(FieldNamedBy(point.status()), path) << point.status();
   }
   EXPECT_THAT(space->ParsePoint(ReadValues(Megatron(8, 1, 4, none)), context),
               StatusIs(absl::StatusCode::kInvalidArgument,
@@ -196,15 +196,16 @@ TEST(SearchSpaceTest, VectorsAreListsOfTheirLength) {
   };
   EXPECT_THAT(parse("list_value {" + none + full + none + "}"),
               IsOkAndHolds(ElementsAre(1, 0, 1)));
-  EXPECT_EQ(FieldOf(parse("list_value {" + none + "}").status()),
+  EXPECT_EQ(FieldNamedBy(parse("list_value {" + none + "}").status()),
             "parameters.shard");
-  EXPECT_EQ(FieldOf(parse("string_value: 'none'").status()),
+  EXPECT_EQ(FieldNamedBy(parse("string_value: 'none'").status()),
             "parameters.shard");
   EXPECT_EQ(
-      FieldOf(parse("list_value {" + none + full + "values {}}").status()),
+      FieldNamedBy(parse("list_value {" + none + full + "values {}}").status()),
       "parameters.shard[2]");
-  EXPECT_EQ(FieldOf(parse("list_value {" + full + full + none + "}").status()),
-            "constraints[0]");
+  EXPECT_EQ(
+      FieldNamedBy(parse("list_value {" + full + full + none + "}").status()),
+      "constraints[0]");
 }
 
 TEST(SearchSpaceTest, ParametersMayBeFixedInPart) {
@@ -221,11 +222,11 @@ TEST(SearchSpaceTest, ParametersMayBeFixedInPart) {
   }));
   const auto baseline = space->Baseline(context, *fixed);
   EXPECT_THAT(baseline, StatusIs(absl::StatusCode::kFailedPrecondition));
-  EXPECT_EQ(FieldOf(baseline.status()), "fixed_parameters.vpp");
+  EXPECT_EQ(FieldNamedBy(baseline.status()), "fixed_parameters.vpp");
   for (const auto& [text, path] : std::map<std::string, std::string>{
            {Entry("vpp", "int64_value: 3"), "fixed_parameters.vpp"},
            {Entry("zero", "int64_value: 3"), "fixed_parameters.zero"}}) {
-    EXPECT_EQ(FieldOf(space->ParseFixed(ReadValues(text)).status()), path);
+    EXPECT_EQ(FieldNamedBy(space->ParseFixed(ReadValues(text)).status()), path);
   }
 }
 
@@ -240,7 +241,7 @@ TEST(SearchSpaceTest, TheBaselineDependsOnTheContext) {
       space->Baseline(ReadContext(*space, Gpus(32)), space->Free());
   EXPECT_THAT(broken, StatusIs(absl::StatusCode::kFailedPrecondition,
                                HasSubstr("tp = 1, pp = 1, dp = 64")));
-  EXPECT_EQ(FieldOf(broken.status()), "constraints[0]");
+  EXPECT_EQ(FieldNamedBy(broken.status()), "constraints[0]");
   // A fixed knob may mend it.
   const auto fixed =
       space->ParseFixed(ReadValues(Entry("dp", "int64_value: 32")));

@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "base/field_error.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
 #include "predictor/search_space.h"
@@ -42,11 +41,6 @@ inline ValueMap ReadValues(const std::string& text) {
 // One of them: Entry("tp", "int64_value: 4").
 inline std::string Entry(const std::string& name, const std::string& value) {
   return "parameters {key: \"" + name + "\" value {" + value + "}} ";
-}
-
-inline std::string FieldOf(const absl::Status& status) {
-  const auto payload = status.GetPayload(kFieldPayloadUrl);
-  return payload.has_value() ? std::string(*payload) : "";
 }
 
 inline std::vector<Point> AllPoints(const SearchSpace& space,

@@ -18,11 +18,11 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "base/clock.h"
-#include "base/field_error.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "storage/study_store.h"
 #include "tests/support/fake_clock.h"
+#include "tests/support/status_matchers.h"
 
 namespace cubicml {
 
@@ -35,12 +35,7 @@ inline RequestKey Key(const std::string& id, const std::string& method,
 // Matches an error about this field of the request.
 inline testing::Matcher<const absl::Status&> NamesField(
     const std::string& field) {
-  return testing::ResultOf(
-      [](const absl::Status& status) {
-        const auto payload = status.GetPayload(kFieldPayloadUrl);
-        return payload.has_value() ? std::string(*payload) : "";
-      },
-      field);
+  return testing::ResultOf(FieldNamedBy, field);
 }
 
 struct StudyStoreFactory {

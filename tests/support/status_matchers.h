@@ -14,9 +14,16 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/field_error.h"
 #include "gmock/gmock.h"
 
 namespace cubicml {
+
+// The field of the request that the error is about; empty for none.
+inline std::string FieldNamedBy(const absl::Status& status) {
+  const auto field = status.GetPayload(kFieldPayloadUrl);
+  return field.has_value() ? std::string(*field) : "";
+}
 
 namespace status_matchers_internal {
 

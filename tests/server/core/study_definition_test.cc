@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "absl/strings/cord.h"
-#include "base/field_error.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/server/core/service_fixture.h"
@@ -21,11 +20,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-std::string FieldOf(const absl::Status& status) {
-  const auto field = status.GetPayload(kFieldPayloadUrl);
-  return field.has_value() ? std::string(*field) : "";
-}
 
 v1::Study ValidStudy() {
   v1::Study study = TrainingStudy();
@@ -100,27 +94,28 @@ TEST(StudyDefinitionTest, EveryFieldThatIsWrongIsNamed) {
     const absl::Status status = StudyDefinition::Parse(study).status();
     EXPECT_THAT(status, StatusIs(absl::StatusCode::kInvalidArgument))
         << test.merged;
-    EXPECT_EQ(FieldOf(status), test.field) << test.merged << "\n"
-                                           << status.ToString();
+    EXPECT_EQ(FieldNamedBy(status), test.field) << test.merged << "\n"
+                                                << status.ToString();
   }
 }
 
 TEST(StudyDefinitionTest, RefusesWhatIsTooLong) {
   v1::Study study = ValidStudy();
   study.set_display_name(std::string(201, 'x'));
-  EXPECT_EQ(FieldOf(StudyDefinition::Parse(study).status()), "display_name");
+  EXPECT_EQ(FieldNamedBy(StudyDefinition::Parse(study).status()),
+            "display_name");
   study = ValidStudy();
   for (int i = 0; i < 65; ++i) {
     (*study.mutable_labels())["k" + std::to_string(i)] = "v";
   }
-  EXPECT_EQ(FieldOf(StudyDefinition::Parse(study).status()), "labels");
+  EXPECT_EQ(FieldNamedBy(StudyDefinition::Parse(study).status()), "labels");
   study = ValidStudy();
   study.mutable_objectives(0)->mutable_metric()->set_name(std::string(65, 'x'));
-  EXPECT_EQ(FieldOf(StudyDefinition::Parse(study).status()),
+  EXPECT_EQ(FieldNamedBy(StudyDefinition::Parse(study).status()),
             "objectives[0].metric.name");
   study = ValidStudy();
   study.clear_objectives();
-  EXPECT_EQ(FieldOf(StudyDefinition::Parse(study).status()), "objectives");
+  EXPECT_EQ(FieldNamedBy(StudyDefinition::Parse(study).status()), "objectives");
 }
 
 TEST(StudyDefinitionTest, ExhaustiveSearchNeedsASpaceThatCanBeSearched) {
@@ -131,7 +126,7 @@ TEST(StudyDefinitionTest, ExhaustiveSearchNeedsASpaceThatCanBeSearched) {
   for (v1::Parameter& parameter : *study.mutable_parameters()) {
     parameter.mutable_integer()->set_max(9'999);
   }
-  EXPECT_EQ(FieldOf(StudyDefinition::Parse(study).status()),
+  EXPECT_EQ(FieldNamedBy(StudyDefinition::Parse(study).status()),
             "settings.algorithm");
 }
 
@@ -143,14 +138,16 @@ TEST(StudyDefinitionTest, MetricsMustBeDeclaredAndFinite) {
   EXPECT_THAT((*definition)->CheckMetrics(metrics), IsOk());
   for (const double value : {std::nan(""), HUGE_VAL, -HUGE_VAL}) {
     metrics["loss"] = value;
-    EXPECT_EQ(FieldOf((*definition)->CheckMetrics(metrics)), "metrics.loss");
+    EXPECT_EQ(FieldNamedBy((*definition)->CheckMetrics(metrics)),
+              "metrics.loss");
   }
   metrics.clear();
   metrics["speed"] = 1.0;
-  EXPECT_EQ(FieldOf((*definition)->CheckMetrics(metrics)), "metrics.speed");
+  EXPECT_EQ(FieldNamedBy((*definition)->CheckMetrics(metrics)),
+            "metrics.speed");
   metrics.clear();
   metrics[std::string(10'000, 'x')] = 1.0;
-  EXPECT_EQ(FieldOf((*definition)->CheckMetrics(metrics)), "metrics");
+  EXPECT_EQ(FieldNamedBy((*definition)->CheckMetrics(metrics)), "metrics");
 }
 
 TEST(StudyDefinitionTest, MetricConstraintsAreAbsoluteOrRelativeToTheBaseline) {

@@ -10,7 +10,6 @@
 
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
-#include "base/field_error.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/core/study_service.h"
@@ -24,11 +23,6 @@ namespace cubicml {
 namespace {
 
 using ::testing::HasSubstr;
-
-std::string FieldOf(const absl::Status& status) {
-  const auto field = status.GetPayload(kFieldPayloadUrl);
-  return field.has_value() ? std::string(*field) : "";
-}
 
 // The configuration as text, the same for the same.
 std::string Key(const v1::Trial& trial) {
@@ -231,7 +225,7 @@ TEST_F(SuggestTest, BadRequestsAreRefusedByField) {
     const absl::Status status = fixture_.Suggest(request).status();
     EXPECT_THAT(status, StatusIs(absl::StatusCode::kInvalidArgument))
         << test.field;
-    EXPECT_EQ(FieldOf(status), test.field) << status;
+    EXPECT_EQ(FieldNamedBy(status), test.field) << status;
   }
   EXPECT_EQ(fixture_.SuggestOne("llm").name(), "studies/llm/trials/1");
 }
@@ -264,7 +258,7 @@ TEST_F(SuggestTest, ARequestIdGivesTheSameTrials) {
   fixture_.Restart();
   EXPECT_THAT(*fixture_.Suggest(request), EqualsProto(*first));
   request.set_count(3);
-  EXPECT_EQ(FieldOf(fixture_.Suggest(request).status()), "request_id");
+  EXPECT_EQ(FieldNamedBy(fixture_.Suggest(request).status()), "request_id");
 }
 
 TEST_F(SuggestTest, AClientGetsItsOwnActiveTrialsFirst) {

@@ -8,7 +8,6 @@
 #include <string>
 
 #include "absl/strings/cord.h"
-#include "base/field_error.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/server/core/service_fixture.h"
@@ -22,11 +21,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-std::string FieldOf(const absl::Status& status) {
-  const auto field = status.GetPayload(kFieldPayloadUrl);
-  return field.has_value() ? std::string(*field) : "";
-}
 
 class StudyServiceTest : public ::testing::Test {
  protected:
@@ -81,21 +75,21 @@ TEST_F(StudyServiceTest, TheSameDefinitionAgainIsTheSameStudy) {
 TEST_F(StudyServiceTest, BadStudiesAreRefusedByFieldAndStoreNothing) {
   v1::CreateStudyRequest request = MakeCreate();
   request.set_study_id("Not An Id");
-  EXPECT_EQ(FieldOf(Create(request).status()), "study_id");
+  EXPECT_EQ(FieldNamedBy(Create(request).status()), "study_id");
   request = MakeCreate();
   request.mutable_study()->set_name("studies/other");
-  EXPECT_EQ(FieldOf(Create(request).status()), "study.name");
+  EXPECT_EQ(FieldNamedBy(Create(request).status()), "study.name");
   request = MakeCreate();
   request.mutable_study()->mutable_parameters(0)->set_name("9");
-  EXPECT_EQ(FieldOf(Create(request).status()), "study.parameters[0].name");
+  EXPECT_EQ(FieldNamedBy(Create(request).status()), "study.parameters[0].name");
   request = MakeCreate();
   request.mutable_study()->mutable_constraints(0)->set_expression("tp * (");
   const absl::Status status = Create(request).status();
-  EXPECT_EQ(FieldOf(status), "study.constraints[0].expression");
+  EXPECT_EQ(FieldNamedBy(status), "study.constraints[0].expression");
   EXPECT_THAT(status.message(), HasSubstr("study.constraints[0].expression"));
   request = MakeCreate();
   request.set_request_id(std::string(65, 'x'));
-  EXPECT_EQ(FieldOf(Create(request).status()), "request_id");
+  EXPECT_EQ(FieldNamedBy(Create(request).status()), "request_id");
   EXPECT_EQ(CountStudies(), 0U);
 }
 
@@ -113,13 +107,13 @@ TEST_F(StudyServiceTest, ARequestIdGivesTheSameAnswer) {
   ASSERT_THAT(created, IsOk());
   EXPECT_THAT(*Create(request), EqualsProto(*created));
   request.mutable_study()->set_display_name("another");
-  EXPECT_EQ(FieldOf(Create(request).status()), "request_id");
+  EXPECT_EQ(FieldNamedBy(Create(request).status()), "request_id");
 }
 
 TEST_F(StudyServiceTest, UnknownStudiesAreNotFound) {
   EXPECT_THAT(GetStudy("studies/none"),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("studies/none")));
-  EXPECT_EQ(FieldOf(GetStudy("none").status()), "name");
+  EXPECT_EQ(FieldNamedBy(GetStudy("none").status()), "name");
   EXPECT_THAT(fixture_.Suggest(fixture_.MakeRequest("none")),
               StatusIs(absl::StatusCode::kNotFound));
   EXPECT_THAT(fixture_.Complete("studies/none/trials/1", {}),
@@ -148,7 +142,7 @@ TEST_F(StudyServiceTest, AListShowsCountsWithoutLoadingStudies) {
   ASSERT_THAT(page, IsOk());
   EXPECT_EQ(page->studies(0).name(), "studies/b");
   request.set_page_size(-1);
-  EXPECT_EQ(FieldOf(fixture_.service().ListStudies(request).status()),
+  EXPECT_EQ(FieldNamedBy(fixture_.service().ListStudies(request).status()),
             "page_size");
 }
 
@@ -176,10 +170,10 @@ TEST_F(StudyServiceTest, AnUpdateThatWouldLoseTrialsIsRefused) {
   const v1::Study created = fixture_.Create("llm", TrainingStudy());
   v1::UpdateStudyRequest request;
   *request.mutable_study() = created;
-  EXPECT_EQ(FieldOf(fixture_.service().UpdateStudy(request).status()),
+  EXPECT_EQ(FieldNamedBy(fixture_.service().UpdateStudy(request).status()),
             "update_mask");
   request.mutable_update_mask()->add_paths("objectives");
-  EXPECT_EQ(FieldOf(fixture_.service().UpdateStudy(request).status()),
+  EXPECT_EQ(FieldNamedBy(fixture_.service().UpdateStudy(request).status()),
             "update_mask");
   request.mutable_update_mask()->set_paths(0, "parameters");
   request.mutable_study()
@@ -235,7 +229,7 @@ TEST_F(StudyServiceTest, ARefusedChangeKeepsTheStudyInMemory) {
   *update.mutable_study() = fixture_.Create("a", PlainStudy());
   fixture_.SuggestOne("a");
   const int64_t loads = store_.scans();
-  EXPECT_EQ(FieldOf(fixture_.service().UpdateStudy(update).status()),
+  EXPECT_EQ(FieldNamedBy(fixture_.service().UpdateStudy(update).status()),
             "update_mask");
   update.mutable_update_mask()->add_paths("display_name");
   update.mutable_study()->set_etag("stale");

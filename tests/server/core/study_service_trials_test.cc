@@ -9,7 +9,6 @@
 
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
-#include "base/field_error.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/core/study_service.h"
@@ -24,11 +23,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-std::string FieldOf(const absl::Status& status) {
-  const auto field = status.GetPayload(kFieldPayloadUrl);
-  return field.has_value() ? std::string(*field) : "";
-}
 
 class TrialsTest : public ::testing::Test {
  protected:
@@ -117,7 +111,7 @@ TEST_F(TrialsTest, BadCompletionsAreRefusedByFieldAndChangeNothing) {
     const absl::Status status =
         fixture_.service().CompleteTrial(request).status();
     EXPECT_THAT(status, StatusIs(absl::StatusCode::kInvalidArgument));
-    EXPECT_EQ(FieldOf(status), test.field) << status;
+    EXPECT_EQ(FieldNamedBy(status), test.field) << status;
   }
   EXPECT_THAT(fixture_.Complete(trial.name(), {{"qps", 1.0}}, "thief"),
               StatusIs(absl::StatusCode::kFailedPrecondition));
@@ -197,7 +191,7 @@ TEST_F(TrialsTest, ACancelledTrialStopsAtItsNextHeartbeat) {
   EXPECT_THAT(fixture_.Complete(trial.name(), {{"qps", 1.0}}),
               StatusIs(absl::StatusCode::kFailedPrecondition));
   (*heartbeat.mutable_intermediate()->mutable_metrics())["qps"] = std::nan("");
-  EXPECT_EQ(FieldOf(fixture_.service().Heartbeat(heartbeat).status()),
+  EXPECT_EQ(FieldNamedBy(fixture_.service().Heartbeat(heartbeat).status()),
             "intermediate.metrics.qps");
 }
 
@@ -302,8 +296,9 @@ TEST_F(TrialsTest, TheBestTrialsComeBestFirstAndOnlyOfTheContext) {
           "qps"),
       99.0);
   (*request.mutable_context())["nodes"] = IntegerValue(8);
-  EXPECT_EQ(FieldOf(fixture_.service().ListOptimalTrials(request).status()),
-            "context.nodes");
+  EXPECT_EQ(
+      FieldNamedBy(fixture_.service().ListOptimalTrials(request).status()),
+      "context.nodes");
 }
 
 TEST_F(TrialsTest, OfTwoObjectivesTheParetoFrontIsListed) {
@@ -329,8 +324,9 @@ TEST_F(TrialsTest, OfTwoObjectivesTheParetoFrontIsListed) {
       names, ElementsAre("studies/pareto/trials/2", "studies/pareto/trials/6",
                          "studies/pareto/trials/4", "studies/pareto/trials/1"));
   const v1::Trial half = fixture_.SuggestOne("pareto");
-  EXPECT_EQ(FieldOf(fixture_.Complete(half.name(), {{"score", 1.0}}).status()),
-            "metrics.memory");
+  EXPECT_EQ(
+      FieldNamedBy(fixture_.Complete(half.name(), {{"score", 1.0}}).status()),
+      "metrics.memory");
 }
 
 TEST_F(TrialsTest, PredictionsNeedAModelAndNameTheConfigurationThatIsWrong) {
@@ -362,7 +358,7 @@ TEST_F(TrialsTest, PredictionsNeedAModelAndNameTheConfigurationThatIsWrong) {
   EXPECT_THAT(*fixture_.service().Predict(request), EqualsProto(*before));
   (*request.mutable_configurations(1)->mutable_parameters())["tp"] =
       IntegerValue(3);
-  EXPECT_EQ(FieldOf(fixture_.service().Predict(request).status()),
+  EXPECT_EQ(FieldNamedBy(fixture_.service().Predict(request).status()),
             "configurations[1].parameters.tp");
 }
 

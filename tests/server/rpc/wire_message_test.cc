@@ -4,7 +4,6 @@
 
 #include <string>
 
-#include "base/field_error.h"
 #include "cubicml/v1/study.pb.h"
 #include "cubicml/v1/tuning_service.pb.h"
 #include "gmock/gmock.h"
@@ -21,11 +20,6 @@ using ::testing::HasSubstr;
 grpc::ByteBuffer Bytes(const std::string& text) {
   const grpc::Slice slice(text);
   return grpc::ByteBuffer(&slice, 1);
-}
-
-std::string FieldOf(const absl::Status& status) {
-  const auto payload = status.GetPayload(kFieldPayloadUrl);
-  return payload.has_value() ? std::string(*payload) : "";
 }
 
 class WireMessageTest : public ::testing::Test {
@@ -89,7 +83,7 @@ TEST_F(WireMessageTest, InvalidUtf8IsRefusedWithThePathOfTheField) {
         ParseMessage(Bytes(Corrupt(c.from, c.to)), &parsed);
     EXPECT_THAT(status, StatusIs(absl::StatusCode::kInvalidArgument,
                                  HasSubstr("UTF-8")));
-    EXPECT_EQ(FieldOf(status), c.field);
+    EXPECT_EQ(FieldNamedBy(status), c.field);
   }
 }
 
