@@ -14,6 +14,14 @@ namespace {
 // many more than a batch leave something else to choose from.
 constexpr size_t kMinCapacity = 256;
 constexpr size_t kCapacityPerCandidate = 16;
+// A batch this large is spread widely anyway.
+constexpr size_t kLargeCapacity = 8192;
+
+size_t CapacityFor(size_t count) {
+  return std::max({kMinCapacity,
+                   std::min(count * kCapacityPerCandidate, kLargeCapacity),
+                   2 * count});
+}
 
 }  // namespace
 
@@ -21,7 +29,7 @@ CandidatePool::CandidatePool(const SearchProblem& problem, size_t count,
                              Rng rng)
     : problem_(problem),
       count_(count),
-      capacity_(std::max(kMinCapacity, count * kCapacityPerCandidate)),
+      capacity_(CapacityFor(count)),
       rng_(rng) {}
 
 bool CandidatePool::Better(const Entry& a, const Entry& b) {

@@ -113,7 +113,7 @@ class ContextState {
   ReadyList ready;
   // A thread is searching for more; others wait for it.
   bool searching = false;
-  size_t waiting = 0;        // threads that wait
+  bool waited = false;       // one has waited since the last search began
   size_t last_batch = 0;     // how many the last search was to find
   bool design_made = false;  // the initial design was computed,
   bool design_done = false;  // and all of it is taken

@@ -25,12 +25,12 @@ constexpr double kNewRowsShare = 0.05;
 // A search by the model finds this many at once: scoring costs more than
 // choosing, and the next calls find them ready.
 constexpr size_t kModelBatch = 64;
-// The most, while threads wait for suggestions: choosing a batch takes time
-// that grows with its square.
-constexpr size_t kMaxBatch = 512;
+// The most, for those who ask faster than searches end.
+constexpr size_t kMaxBatch = 4096;
 constexpr size_t kFirstWaitedBatch = 16;
-// With so few left, more are computed ahead.
+// With so few left, or this share of a batch, more are computed ahead.
 constexpr size_t kLowReady = 16;
+constexpr size_t kLowReadyShare = 4;
 // Of what is taken in a context: copying that for a search then costs each
 // suggestion the same however long the history is.
 constexpr size_t kBatchShare = 64;
@@ -55,6 +55,10 @@ uint64_t DeriveSeed(const StudyDefinition& definition,
                         {static_cast<uint64_t>(use), context.hash,
                          static_cast<uint64_t>(model_version), position});
   return rng();
+}
+
+size_t LowReady(const ContextState& context) {
+  return std::max(kLowReady, context.last_batch / kLowReadyShare);
 }
 
 }  // namespace
@@ -156,7 +160,8 @@ bool StudyState::TakeReadyLocked(const SuggestionNeed& need,
     if (context->IsTaken(pick.key)) continue;
     context->Reserve(pick);
     picks->push_back(std::move(pick));
-    if (ready.kind == SearchKind::kModel && ready.picks.size() == kLowReady) {
+    if (ready.kind == SearchKind::kModel &&
+        ready.picks.size() == LowReady(*context)) {
       refill_wanted_ = true;
     }
     return true;
@@ -184,9 +189,11 @@ size_t StudyState::SearchCountLocked(SearchKind kind, size_t count,
   if (kind == SearchKind::kDesign) return definition_->initial_trials();
   size_t wanted = std::max(count, context.taken() / kBatchShare);
   if (kind == SearchKind::kModel) wanted = std::max(wanted, kModelBatch);
-  if (context.waiting > 0) {
-    wanted = std::max({wanted, kFirstWaitedBatch, 2 * context.last_batch});
-  }
+  // As many as were asked for while the last search ran, and half as many as
+  // those when nobody had to wait.
+  wanted = std::max(wanted, context.waited ? std::max(kFirstWaitedBatch,
+                                                      2 * context.last_batch)
+                                           : context.last_batch / 2);
   return std::min(wanted, kMaxBatch);
 }
 
@@ -252,6 +259,7 @@ StudyState::Step StudyState::TakeAtHand(const SuggestionNeed& need,
       context);
   if (!need.any_fixed) {
     context.searching = true;
+    context.waited = false;
     context.last_batch = task->count;
   }
   return Step::kSearch;
@@ -291,9 +299,8 @@ void StudyState::WaitForSearch(int group, absl::Duration timeout) {
   MutexLock lock(&mu_);
   ContextState& context = *contexts_[static_cast<size_t>(group)];
   if (!context.searching) return;
-  ++context.waiting;
+  context.waited = true;
   searched_.WaitFor(&mu_, timeout);
-  --context.waiting;
 }
 
 SearchTask StudyState::MakeRandomTask(const SuggestionNeed& need) {
@@ -437,7 +444,7 @@ std::vector<SearchTask> StudyState::MakeRefillTasks() {
     const ContextState::ReadyList& ready = context->ready;
     if (context->searching || ready.kind != SearchKind::kModel ||
         ready.model_version != model_->quality.model_version() ||
-        ready.picks.size() > kLowReady) {
+        ready.picks.size() > LowReady(*context)) {
       continue;
     }
     tasks.push_back(
