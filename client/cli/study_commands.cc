@@ -103,6 +103,12 @@ absl::StatusOr<int> CreateStudy(CommandSession* session,
   request.set_validate_only(options.validate_only);
   const absl::StatusOr<v1::Study> study =
       session->client().CreateStudy(request);
+  if (absl::IsAlreadyExists(study.status())) {
+    return absl::AlreadyExistsError(
+        absl::StrCat(study.status().message(), "; `cubicml study update ",
+                     request.study_id(), " ", options.file,
+                     "` changes it, --id ID makes another study of the file"));
+  }
   if (!study.ok()) return LocateError(file, study.status());
   if (options.validate_only) {
     session->Say(absl::StrCat(file.file_name, " is a valid study"));

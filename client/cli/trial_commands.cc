@@ -84,7 +84,7 @@ absl::StatusOr<std::map<std::string, double>> ParseMetrics(
     double number = 0;
     if (!absl::SimpleAtod(split.second, &number) || !std::isfinite(number)) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "metric ", split.first, ": '", split.second, "' is not a number"));
+          "metric '", split.first, "': '", split.second, "' is not a number"));
     }
     metrics[split.first] = number;
   }

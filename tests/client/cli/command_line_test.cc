@@ -119,7 +119,8 @@ TEST_F(CommandLineTest, AStudyLivesFromAFileToItsDeletion) {
   const Result other = Run({"study", "create", "-", "--id", "my-study"},
                            absl::StrCat(kStudyFile, "labels: {team: ads}\n"));
   EXPECT_EQ(other.code, 5);
-  EXPECT_THAT(other.err, HasSubstr("exists with another definition"));
+  EXPECT_THAT(other.err, AllOf(HasSubstr("exists with another definition"),
+                               HasSubstr("`cubicml study update my-study -`")));
   EXPECT_EQ(Run({"study", "create", "-", "--id", "other"}, kStudyFile).code, 0);
 
   const Result get = Run({"study", "get", "my-study"});
