@@ -3,13 +3,18 @@
 // The programs of this folder against the real server.
 
 #include <signal.h>
+#include <stdlib.h>
 
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
@@ -99,6 +104,33 @@ TEST_F(RealServerTest, AStudyIsTunedByRun) {
     EXPECT_EQ(trial["state"], "SUCCEEDED");
     EXPECT_EQ(trial["parameters"].contains("vpp"),
               trial["parameters"]["pp"] > 1);
+  }
+}
+
+// The commands of the first block of shell below a heading of docs/cli.md.
+// CTest runs tests in the root of the sources.
+std::vector<std::string> CommandsBelow(const std::string& heading) {
+  const std::string document = ReadFileOrDie("docs/cli.md");
+  const size_t start = document.find("```sh\n", document.find(heading)) + 6;
+  const size_t end = document.find("```", start);
+  return absl::StrSplit(document.substr(start, end - start), '\n',
+                        absl::SkipEmpty());
+}
+
+TEST_F(RealServerTest, TheFiltersOfTheDocumentAreAnswered) {
+  Run({"study", "create", "-", "--id", "dlrm"}, kStudyFile);
+  Run({"run", "--study", "dlrm", "--trials", "2", "--quiet", "--", "/bin/sh",
+       "-c", "echo qps={tp}"});
+  const std::vector<std::string> commands =
+      CommandsBelow("\n## Filters and orders\n");
+  ASSERT_GE(commands.size(), 5u);
+  environment_["PATH"] = absl::StrCat(
+      std::filesystem::path(CUBICML_PROGRAM).parent_path().string(), ":",
+      getenv("PATH"));
+  for (const std::string& command : commands) {
+    ASSERT_TRUE(absl::StartsWith(command, "cubicml ")) << command;
+    RunningProgram program({"/bin/sh", "-c", command}, environment_);
+    EXPECT_EQ(program.Wait(), 0) << command << "\n" << program.err();
   }
 }
 
