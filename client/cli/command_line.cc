@@ -318,6 +318,11 @@ void CommandLine::AddTrialsCommands() {
       ->required();
   import_trials->add_option("--status-column", transfer_.status_column,
                             "Column that says how a job ended [status]");
+  import_trials
+      ->add_option("--existing", transfer_.existing,
+                   "For trials that were imported before: refuse the file, "
+                   "skip them, or add them once more [refuse]")
+      ->check(CLI::IsMember({"refuse", "skip", "add"}));
   import_trials->add_flag("--dry-run", transfer_.dry_run,
                           "Only read the file and tell its errors");
 }

@@ -134,6 +134,28 @@ TEST_F(RealServerTest, TheFiltersOfTheDocumentAreAnswered) {
   }
 }
 
+TEST_F(RealServerTest, AFileIsImportedOnce) {
+  CreateStudy();
+  const std::vector<std::string> words = {"trials", "import", "megatron",
+                                          "-",      "-o",     "json"};
+  // Two equal rows are two measurements.
+  const std::string file = "tp,pp,sharding,qps\n2,1,full,10\n2,1,full,10\n";
+  EXPECT_EQ(Json::parse(Run(words, file))["imported"], 2);
+  const auto refused = Start(words, file);
+  EXPECT_EQ(refused->Wait(), 5);
+  EXPECT_THAT(refused->err(), HasSubstr("2 of 2 trials were imported into "
+                                        "studies/megatron before"));
+  std::vector<std::string> skip = words;
+  skip.insert(skip.end(), {"--existing", "skip"});
+  const Json grown = Json::parse(Run(skip, file + "2,1,full,10\n4,1,none,7\n"));
+  EXPECT_EQ(grown["imported"], 2);
+  EXPECT_EQ(grown["existing"], 2);
+  EXPECT_EQ(grown["read"], 4);
+  std::vector<std::string> add = words;
+  add.insert(add.end(), {"--existing", "add"});
+  EXPECT_EQ(Json::parse(Run(add, file))["imported"], 2);
+}
+
 TEST_F(RealServerTest, AHistoryMovesToAnotherStudy) {
   CreateStudy();
   Run({"run", "--study", "megatron", "--trials", "3", "--", "/bin/sh", "-c",
