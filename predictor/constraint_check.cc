@@ -25,8 +25,10 @@
 namespace cubicml {
 namespace {
 
-// Of one knob; enough to see that a remainder is none of 0 and 1.
-constexpr size_t kLevelsTried = 16;
+// Evaluations of one constraint, enough to see that a remainder is none of 0
+// and 1, and of all of them: an expression may take milliseconds.
+constexpr size_t kProbesOfOne = 64;
+constexpr size_t kProbesOfAll = 1024;
 constexpr size_t kValuesInMessage = 12;
 
 // The category that a text is compared with, if it is one.
@@ -96,17 +98,19 @@ Context MakeProbeContext(const SpaceModel& model) {
   return context;
 }
 
-// The baseline, and the points that differ from it in one of the knobs.
+// The baseline, and points that differ from it in one of the knobs: first by
+// the first level of each, then by the second.
 std::vector<Point> MakeProbes(const SpaceModel& model,
                               const std::vector<size_t>& knobs,
-                              const Point& baseline) {
+                              const Point& baseline, size_t limit) {
   std::vector<Point> probes = {baseline};
-  for (const size_t knob : knobs) {
-    const std::vector<double>& levels = model.domain(knob).levels();
-    const size_t tried = std::min(levels.size(), kLevelsTried);
-    for (size_t i = 0; i < tried; ++i) {
+  for (size_t level = 0; level < limit; ++level) {
+    for (const size_t knob : knobs) {
+      const std::vector<double>& levels = model.domain(knob).levels();
+      if (level >= levels.size()) continue;
+      if (probes.size() == limit) return probes;
       Point probe = baseline;
-      probe[knob] = levels[i];
+      probe[knob] = levels[level];
       probes.push_back(std::move(probe));
     }
   }
@@ -117,9 +121,12 @@ std::vector<Point> MakeProbes(const SpaceModel& model,
 // true, false or NULL. Null where that makes one too long or too deep.
 std::unique_ptr<SpaceModel> ParseProbes(v1::Study study) {
   for (v1::Constraint& constraint : *study.mutable_constraints()) {
-    if (!constraint.has_expression()) continue;
-    constraint.set_expression(
-        absl::StrCat("coalesce((", constraint.expression(), ") IN (0, 1), 1)"));
+    // Tables are not looked at, and long to read.
+    constraint.set_expression(constraint.has_expression()
+                                  ? absl::StrCat("coalesce((",
+                                                 constraint.expression(),
+                                                 ") IN (0, 1), 1)")
+                                  : "1");
   }
   absl::StatusOr<std::unique_ptr<SpaceModel>> model = ParseSpace(study);
   return model.ok() ? *std::move(model) : nullptr;
@@ -132,10 +139,14 @@ absl::Status CheckAreBoolean(const SpaceModel& model, const v1::Study& study) {
   SpaceEvaluation evaluation(*probed, context);
   Point baseline(model.knobs.size(), kNone);
   evaluation.Complete(nullptr, &baseline);
+  const size_t limit =
+      std::min(kProbesOfOne,
+               kProbesOfAll / std::max<size_t>(1, model.constraints.size()));
   for (size_t c = 0; c < model.constraints.size(); ++c) {
     const ConstraintModel& constraint = model.constraints[c];
     if (!constraint.predicate.has_value()) continue;
-    for (const Point& probe : MakeProbes(model, constraint.knobs, baseline)) {
+    for (const Point& probe :
+         MakeProbes(model, constraint.knobs, baseline, limit)) {
       if (evaluation.Evaluate(*probed->constraints[c].predicate, probe,
                               nullptr) != Verdict::kFalse) {
         continue;

@@ -92,6 +92,17 @@ TEST(ConstraintCheckTest, WhatIsNeitherTrueNorFalseIsRefused) {
   ExpectRefused("vec_count(layers, 'full')", "neither true nor false");
 }
 
+TEST(ConstraintCheckTest, TablesStandBesideExpressions) {
+  v1::Study study = ReadStudy(absl::StrCat(kSpace, R"(
+      constraints {table {columns: "tp" columns: "gpus"
+                          rows {values {int64_value: 1}
+                                values {int64_value: 8}}}}
+      constraints {expression: "tp <= gpus"})"));
+  EXPECT_THAT(CheckNewConstraints(study), IsOk());
+  study.mutable_constraints(1)->set_expression("gpus - tp * 3");
+  EXPECT_EQ(FieldOf(CheckNewConstraints(study)), "constraints[1].expression");
+}
+
 TEST(ConstraintCheckTest, AStudyThatIsBadOtherwiseIsRefusedAsEver) {
   EXPECT_EQ(FieldOf(Check("tp * (")), "constraints[0].expression");
   EXPECT_EQ(FieldOf(CheckNewConstraints(v1::Study())), "parameters");
