@@ -10,7 +10,8 @@
 #   --trials N    jobs to run before the winner is confirmed [40]
 #   --seconds S   how long each job measures its speed [4]
 #   --samples N   what each job trains before its loss is measured [32768]
-#   --confirm N   times that baseline and winner are measured again [3]
+#   --confirm N   times that baseline and winner are measured again; 0: what
+#                 they measured while tuning counts [3]
 #   --home DIR    where the database and the logs are kept [./quickstart]
 #   --bin DIR     where the programs are; nothing is installed or built
 #
@@ -188,9 +189,6 @@ while ((finished < trials)); do
       "$(tail -5 "$home/last_job.log")"
 done
 
-say "5/5  Confirming: baseline and winner, $confirm more times each, in turn"
-: >"$home/baseline_qps"
-: >"$home/winner_qps"
 # measure MODE FILE: without the server a job would run on the baseline.
 measure() {
   local tries
@@ -201,27 +199,53 @@ measure() {
     return
   done
 }
-for ((i = 1; i <= confirm; ++i)); do
-  measure baseline "$home/baseline_qps"
-  measure exploit "$home/winner_qps"
-  printf '  baseline %8.0f   winner %8.0f samples/s\n' \
-    "$(tail -1 "$home/baseline_qps")" "$(tail -1 "$home/winner_qps")" >&2
-done
 
 # mean FILE: fails without a single measurement.
 mean() {
   awk '{sum += $1; n += 1} END {if (n == 0) exit 1; printf "%.0f", sum / n}' \
     "$1" || fail "Nothing was measured; what the jobs said: $home/jobs.log"
 }
-baseline=$(mean "$home/baseline_qps")
-winner=$(mean "$home/winner_qps")
+
+# Set `baseline` and `winner`, in samples/s.
+confirm_winner() {
+  local i
+  : >"$home/baseline_qps"
+  : >"$home/winner_qps"
+  for ((i = 1; i <= confirm; ++i)); do
+    measure baseline "$home/baseline_qps"
+    measure exploit "$home/winner_qps"
+    printf '  baseline %8.0f   winner %8.0f samples/s\n' \
+      "$(tail -1 "$home/baseline_qps")" "$(tail -1 "$home/winner_qps")" >&2
+  done
+  baseline=$(mean "$home/baseline_qps")
+  winner=$(mean "$home/winner_qps")
+}
+trust_tuning() {
+  call study list --filter "name = \"studies/$study\"" -o csv \
+    >"$home/progress.csv" 2>>"$home/jobs.log"
+  # The last columns are baseline, best, speedup.
+  baseline=$(awk -F, 'END {printf "%.0f", $(NF - 2)}' "$home/progress.csv")
+  winner=$(awk -F, 'END {printf "%.0f", $(NF - 1)}' "$home/progress.csv")
+  ((baseline > 0 && winner > 0)) ||
+    fail "No baseline or no winner; what the jobs said: $home/jobs.log"
+}
+
+if ((confirm > 0)); then
+  say "5/5  Confirming: baseline and winner, $confirm more times each, in turn"
+  confirm_winner
+  note=
+else
+  say "5/5  Not confirming (--confirm 0)"
+  trust_tuning
+  note="   (unconfirmed: the best of many measurements is lucky, too)"
+fi
 
 say "What was found"
 printf 'baseline     %s samples/s\nbest         %s samples/s\nspeed-up     %s\n' \
   "$baseline" "$winner" \
-  "$(awk -v b="$baseline" -v w="$winner" 'BEGIN {printf "%.2fx", w / b}')"
-echo "configuration:"
-call best "$study" --limit 1
+  "$(awk -v b="$baseline" -v w="$winner" 'BEGIN {printf "%.2fx", w / b}')$note"
+echo "knobs that differ from the baseline:"
+call best "$study" --compare-baseline
 echo "database     $database   (sqlite3, docs/sql.md)"
 echo "jobs' output $home/jobs.log"
 echo "look around  $bin/cubicmld --db_path $database &"

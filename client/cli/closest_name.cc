@@ -13,7 +13,8 @@
 namespace cubicml {
 namespace {
 
-constexpr size_t kMaxListed = 8;
+constexpr size_t kMaxListed = 12;
+constexpr size_t kMinPrefix = 3;
 
 // Levenshtein's distance.
 size_t EditDistance(absl::string_view a, absl::string_view b) {
@@ -31,18 +32,29 @@ size_t EditDistance(absl::string_view a, absl::string_view b) {
   return row.back();
 }
 
+// "default_value" for "default", and "int" for "integer".
+bool OneStartsWithTheOther(absl::string_view a, absl::string_view b) {
+  const size_t shorter = std::min(a.size(), b.size());
+  return shorter >= kMinPrefix && a.substr(0, shorter) == b.substr(0, shorter);
+}
+
 }  // namespace
 
 std::string SuggestName(absl::string_view word,
                         std::span<const absl::string_view> names) {
   absl::string_view best;
-  size_t best_distance = std::max<size_t>(1, word.size() / 3) + 1;
+  // Two letters of a short word are half of it.
+  const size_t few = word.size() < 4 ? 1 : 2;
+  size_t best_distance = std::max(few, word.size() / 3) + 1;
   for (const absl::string_view name : names) {
     const size_t distance = EditDistance(word, name);
     if (distance < best_distance) {
       best = name;
       best_distance = distance;
     }
+  }
+  for (const absl::string_view name : names) {
+    if (best.empty() && OneStartsWithTheOther(word, name)) best = name;
   }
   if (!best.empty()) return absl::StrCat("; did you mean '", best, "'?");
   if (names.empty() || names.size() > kMaxListed) return "";

@@ -187,7 +187,7 @@ void CommandLine::AddStudyCommands() {
           [this](CommandSession* s) { return DeleteStudy(s, study_); });
   remove->add_option("study", study_.study, "Its id")->required();
   remove->add_flag("--force", study_.force,
-                   "Delete even if trials are still active");
+                   "Delete the trials too, also those that are still active");
   remove->add_option("--etag", study_.etag, "Only if it is still this version");
 }
 
@@ -265,6 +265,9 @@ void CommandLine::AddQuestions() {
                 "Only trials of this context, NAME=VALUE");
   best->add_option("--limit", best_.limit, "At most this many [10]")
       ->check(CLI::Range(1, 1000));
+  best->add_flag("--compare-baseline", best_.compare_baseline,
+                 "Only the knobs in which the best one differs from the "
+                 "baseline, one a line");
   CLI::App* predict =
       Add(&app_, "predict", "What a configuration would do, by the model",
           [this](CommandSession* s) { return Predict(s, predict_); });
@@ -315,6 +318,11 @@ void CommandLine::AddTrialsCommands() {
       ->required();
   import_trials->add_option("--status-column", transfer_.status_column,
                             "Column that says how a job ended [status]");
+  import_trials
+      ->add_option("--existing", transfer_.existing,
+                   "For trials that were imported before: refuse the file, "
+                   "skip them, or add them once more [refuse]")
+      ->check(CLI::IsMember({"refuse", "skip", "add"}));
   import_trials->add_flag("--dry-run", transfer_.dry_run,
                           "Only read the file and tell its errors");
 }
@@ -354,7 +362,8 @@ void CommandLine::AddRun() {
                   "An exit code that means that memory ran out");
   run->add_option("--server-wait", run_server_wait_,
                   "How long a job may wait for a server that is away [10s]");
-  run->add_flag("--quiet", run_.quiet, "No line for each trial");
+  run->add_flag("--quiet", run_.quiet,
+                "No line for each trial, and no note about parameters");
   run_.client_id = client_id_;
   run->add_option("--client-id", run_.client_id,
                   "Identifies this job; keep it the same across restarts "

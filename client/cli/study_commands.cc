@@ -101,14 +101,29 @@ absl::StatusOr<int> CreateStudy(CommandSession* session,
   request.set_study_id(StudyIdOf(name));
   *request.mutable_study() = file.study;
   request.set_validate_only(options.validate_only);
+  bool is_new = true;
+  if (!options.validate_only) {
+    const absl::Status known = session->GetStudy(id).status();
+    // Once is enough to wait for a server that is away.
+    if (ExitCodeOf(known) == kExitServerAway) return known;
+    is_new = !known.ok();
+  }
   const absl::StatusOr<v1::Study> study =
       session->client().CreateStudy(request);
+  if (absl::IsAlreadyExists(study.status())) {
+    return absl::AlreadyExistsError(
+        absl::StrCat(study.status().message(), "; `cubicml study update ",
+                     request.study_id(), " ", options.file,
+                     "` changes it, --id ID makes another study of the file"));
+  }
   if (!study.ok()) return LocateError(file, study.status());
   if (options.validate_only) {
     session->Say(absl::StrCat(file.file_name, " is a valid study"));
     return kExitOk;
   }
-  session->Say(absl::StrCat("created ", study->name()));
+  session->Say(is_new ? absl::StrCat("created ", study->name())
+                      : absl::StrCat(study->name(), " exists already, as in ",
+                                     file.file_name));
   Table table;
   table.headers = {"study"};
   table.rows = {{StudyIdOf(study->name())}};
@@ -177,6 +192,18 @@ absl::StatusOr<int> DeleteStudy(CommandSession* session,
   v1::DeleteStudyRequest request;
   CUBICML_ASSIGN_OR_RETURN(*request.mutable_name(),
                            ParseStudyName(options.study));
+  if (!options.force) {
+    CUBICML_ASSIGN_OR_RETURN(const v1::Study study,
+                             session->GetStudy(options.study));
+    if (const int64_t trials = study.progress().trials(); trials > 0) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          study.name(), " has ", trials, " trials, ",
+          study.progress().active_trials(),
+          " of them active, and what they measured is lost with it; "
+          "--force deletes them too (`cubicml trials export ",
+          StudyIdOf(study.name()), "` keeps a copy)"));
+    }
+  }
   request.set_force(options.force);
   request.set_etag(options.etag);
   CUBICML_RETURN_IF_ERROR(session->client().DeleteStudy(request));

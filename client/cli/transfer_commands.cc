@@ -3,13 +3,21 @@
 #include "client/cli/transfer_commands.h"
 
 #include <fcntl.h>
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/stable_hash.h"
 #include "base/status_macros.h"
 #include "client/cli/exit_codes.h"
 #include "client/cli/json_views.h"
@@ -65,6 +73,61 @@ class Sink {
   std::string buffer_;
 };
 
+// Tells that a trial was imported before, in whatever form the service keeps
+// it.
+constexpr char kImportLabel[] = "import";
+
+std::string Serialize(const v1::Trial& trial) {
+  std::string bytes;
+  google::protobuf::io::StringOutputStream stream(&bytes);
+  google::protobuf::io::CodedOutputStream coded(&stream);
+  coded.SetSerializationDeterministic(true);
+  trial.SerializeToCodedStream(&coded);
+  coded.Trim();
+  return bytes;
+}
+
+// Labels each trial with what it says. Equal rows of one file are different
+// measurements: their order tells them apart.
+void LabelTrials(std::vector<v1::Trial>* trials) {
+  std::map<std::string, int> seen;
+  for (v1::Trial& trial : *trials) {
+    const std::string content = Serialize(trial);
+    const std::string key = absl::StrCat(content, "#", ++seen[content]);
+    (*trial.mutable_labels())[kImportLabel] =
+        absl::StrCat(absl::Hex(StableHash(key), absl::kZeroPad16));
+  }
+}
+
+// Drops the trials that were imported before; returns how many there were.
+absl::StatusOr<size_t> DropExisting(CommandSession* session,
+                                    const v1::Study& study,
+                                    ImportedTrials* imported) {
+  if (study.progress().trials() == 0) return size_t{0};
+  std::set<std::string> known;
+  v1::ExportTrialsRequest request;
+  request.set_parent(study.name());
+  request.set_filter("source = IMPORTED");
+  CUBICML_RETURN_IF_ERROR(
+      session->client().ExportTrials(request, [&](const v1::Trial& trial) {
+        const auto label = trial.labels().find(kImportLabel);
+        if (label != trial.labels().end()) known.insert(label->second);
+        return absl::OkStatus();
+      }));
+  ImportedTrials left;
+  left.skipped = imported->skipped;
+  for (size_t i = 0; i < imported->trials.size(); ++i) {
+    if (known.count(imported->trials[i].labels().at(kImportLabel)) > 0) {
+      continue;
+    }
+    left.trials.push_back(std::move(imported->trials[i]));
+    left.lines.push_back(imported->lines[i]);
+  }
+  const size_t dropped = imported->trials.size() - left.trials.size();
+  *imported = std::move(left);
+  return dropped;
+}
+
 }  // namespace
 
 absl::StatusOr<int> ExportTrials(CommandSession* session,
@@ -99,13 +162,27 @@ absl::StatusOr<int> ImportTrials(CommandSession* session,
   CUBICML_ASSIGN_OR_RETURN(const v1::Study study,
                            session->GetStudy(options.study));
   CUBICML_ASSIGN_OR_RETURN(const std::string text, ReadFile(options.file));
-  const absl::StatusOr<ImportedTrials> imported =
+  absl::StatusOr<ImportedTrials> imported =
       IsJsonLines(options) ? ImportJsonLines(study, text)
                            : ImportCsv(study, text, options.status_column);
   if (!imported.ok()) return WithContext(imported.status(), options.file);
   if (imported->skipped > 0) {
     session->Say(absl::StrCat("skipped ", imported->skipped,
                               " trials that are no measurements"));
+  }
+  const size_t read = imported->trials.size();
+  size_t existing = 0;
+  LabelTrials(&imported->trials);
+  if (options.existing != "add") {
+    CUBICML_ASSIGN_OR_RETURN(existing,
+                             DropExisting(session, study, &*imported));
+  }
+  if (existing > 0 && options.existing == "refuse") {
+    return absl::FailedPreconditionError(
+        absl::StrCat(options.file, ": ", existing, " of ", read,
+                     " trials were imported into ", study.name(),
+                     " before; --existing skip imports the others, --existing "
+                     "add imports them once more"));
   }
   v1::ImportTrialsResponse response;
   if (!options.dry_run && !imported->trials.empty()) {
@@ -126,13 +203,14 @@ absl::StatusOr<int> ImportTrials(CommandSession* session,
   }
   const Json json = {{"imported", response.imported()},
                      {"refused", response.refused()},
-                     {"read", imported->trials.size()},
+                     {"existing", existing},
+                     {"read", read},
                      {"skipped", imported->skipped}};
   Table table;
-  table.headers = {"read", "imported", "refused", "skipped"};
-  table.rows = {
-      {absl::StrCat(imported->trials.size()), absl::StrCat(response.imported()),
-       absl::StrCat(response.refused()), absl::StrCat(imported->skipped)}};
+  table.headers = {"read", "imported", "existing", "refused", "skipped"};
+  table.rows = {{absl::StrCat(read), absl::StrCat(response.imported()),
+                 absl::StrCat(existing), absl::StrCat(response.refused()),
+                 absl::StrCat(imported->skipped)}};
   CUBICML_RETURN_IF_ERROR(session->Print(json, table));
   return response.refused() > 0 ? kExitPartial : kExitOk;
 }

@@ -19,6 +19,8 @@ struct TransferOptions {
   std::string filter;      // of an export
   std::string status_column = "status";  // of an import
   bool dry_run = false;                  // of an import: only reads the file
+  // Of an import, for trials that were imported before: refuse, skip or add.
+  std::string existing = "refuse";
 };
 
 absl::StatusOr<int> ExportTrials(CommandSession* session,

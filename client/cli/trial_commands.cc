@@ -74,6 +74,74 @@ absl::StatusOr<v1::SuggestTrialsRequest> MakeSuggestRequest(
   return request;
 }
 
+bool SameValues(const ValueMap& a, const ValueMap& b) {
+  return a.size() == b.size() &&
+         std::all_of(a.begin(), a.end(), [&b](const auto& entry) {
+           const auto found = b.find(entry.first);
+           return found != b.end() && found->second.SerializeAsString() ==
+                                          entry.second.SerializeAsString();
+         });
+}
+
+// What the baseline is where the trial ran: as it was handed out there, else
+// the defaults.
+absl::StatusOr<ValueMap> BaselineOf(CommandSession* session,
+                                    const v1::Study& study,
+                                    const v1::Trial& trial) {
+  v1::ListTrialsRequest request;
+  request.set_parent(study.name());
+  request.set_filter("source = BASELINE");
+  request.set_page_size(kTrialsPage);
+  CUBICML_ASSIGN_OR_RETURN(const v1::ListTrialsResponse page,
+                           session->client().ListTrials(request));
+  for (const v1::Trial& baseline : page.trials()) {
+    if (baseline.suggestion().source() == v1::Trial::BASELINE &&
+        SameValues(baseline.context(), trial.context())) {
+      return baseline.parameters();
+    }
+  }
+  ValueMap defaults;
+  for (const v1::Parameter& parameter : study.parameters()) {
+    defaults[parameter.name()] = DefaultOf(parameter);
+  }
+  return defaults;
+}
+
+std::string KnobCell(const std::optional<v1::Value>& value) {
+  return value.has_value() ? FormatValue(*value) : "not active";
+}
+
+absl::StatusOr<int> CompareWithBaseline(CommandSession* session,
+                                        const v1::Study& study,
+                                        const v1::Trial& best) {
+  CUBICML_ASSIGN_OR_RETURN(const ValueMap baseline,
+                           BaselineOf(session, study, best));
+  const std::vector<KnobDifference> differences =
+      FindDifferences(study, baseline, best.parameters());
+  Table table;
+  table.headers = {"knob", "baseline", "best"};
+  Json knobs = Json::array();
+  for (const KnobDifference& difference : differences) {
+    table.rows.push_back({difference.knob, KnobCell(difference.baseline),
+                          KnobCell(difference.best)});
+    Json knob = {
+        {"knob", difference.knob}, {"baseline", nullptr}, {"best", nullptr}};
+    if (difference.baseline) {
+      knob["baseline"] = ValueToJson(*difference.baseline);
+    }
+    if (difference.best) knob["best"] = ValueToJson(*difference.best);
+    knobs.push_back(std::move(knob));
+  }
+  const Json json = {{"trial", best.name()}, {"differences", std::move(knobs)}};
+  CUBICML_RETURN_IF_ERROR(session->Print(json, table));
+  session->Say(
+      absl::StrCat(ShortTrialName(best),
+                   differences.empty()
+                       ? " is the best, and has the baseline's configuration"
+                       : " is the best; all other knobs are the baseline's"));
+  return kExitOk;
+}
+
 }  // namespace
 
 absl::StatusOr<std::map<std::string, double>> ParseMetrics(
@@ -84,7 +152,7 @@ absl::StatusOr<std::map<std::string, double>> ParseMetrics(
     double number = 0;
     if (!absl::SimpleAtod(split.second, &number) || !std::isfinite(number)) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "metric ", split.first, ": '", split.second, "' is not a number"));
+          "metric '", split.first, "': '", split.second, "' is not a number"));
     }
     metrics[split.first] = number;
   }
@@ -184,6 +252,9 @@ absl::StatusOr<int> Best(CommandSession* session, const BestOptions& options) {
                            session->client().ListOptimalTrials(request));
   const std::vector<v1::Trial> trials(response.trials().begin(),
                                       response.trials().end());
+  if (options.compare_baseline && !trials.empty()) {
+    return CompareWithBaseline(session, study, trials[0]);
+  }
   CUBICML_RETURN_IF_ERROR(
       session->Print(TrialsToJson(trials), TrialsTable(study, trials)));
   if (trials.empty()) session->Say("no trial has succeeded yet");

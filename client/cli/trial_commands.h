@@ -54,6 +54,7 @@ struct BestOptions {
   std::string study;
   std::vector<std::string> context;  // NAME=VALUE
   int limit = 0;                     // 0: the service's
+  bool compare_baseline = false;     // what differs, instead of the trials
 };
 absl::StatusOr<int> Best(CommandSession* session, const BestOptions& options);
 

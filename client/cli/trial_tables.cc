@@ -4,7 +4,11 @@
 
 #include "client/cli/trial_tables.h"
 
+#include <google/protobuf/util/message_differencer.h>
+
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -54,12 +58,34 @@ std::string MetricCell(const v1::Trial& trial, const std::string& name) {
   return found == trial.metrics().end() ? "" : FormatNumber(found->second);
 }
 
-std::string StateCell(const v1::Trial& trial) {
-  if (trial.state() != v1::Trial::INFEASIBLE ||
-      trial.reason() == v1::Trial::REASON_UNSPECIFIED) {
-    return v1::Trial::State_Name(trial.state());
-  }
+std::string ReasonCell(const v1::Trial& trial) {
+  if (trial.reason() == v1::Trial::REASON_UNSPECIFIED) return "";
   return v1::Trial::Reason_Name(trial.reason());
+}
+
+// The values of knobs, by name: a vector has one for each of its elements.
+void AddKnobs(const v1::Parameter& parameter, const ValueMap& values,
+              std::map<std::string, v1::Value>* knobs) {
+  const auto found = values.find(parameter.name());
+  if (found == values.end()) return;
+  if (!found->second.has_list_value()) {
+    (*knobs)[parameter.name()] = found->second;
+    return;
+  }
+  const auto& elements = found->second.list_value().values();
+  for (int i = 0; i < elements.size(); ++i) {
+    (*knobs)[absl::StrCat(parameter.name(), "[", i, "]")] = elements.Get(i);
+  }
+}
+
+// In the order of declaration, so that an element follows its neighbour.
+std::vector<std::string> KnobNames(const v1::Parameter& parameter) {
+  if (parameter.repeat() == 0) return {parameter.name()};
+  std::vector<std::string> names;
+  for (int i = 0; i < parameter.repeat(); ++i) {
+    names.push_back(absl::StrCat(parameter.name(), "[", i, "]"));
+  }
+  return names;
 }
 
 }  // namespace
@@ -71,7 +97,7 @@ std::string ShortTrialName(const v1::Trial& trial) {
 
 Table TrialsTable(const v1::Study& study, std::span<const v1::Trial> trials) {
   Table table;
-  table.headers = {"trial", "state"};
+  table.headers = {"trial", "state", "reason"};
   const std::vector<std::string> metrics = MetricNames(study);
   table.headers.insert(table.headers.end(), metrics.begin(), metrics.end());
   for (const v1::Parameter& parameter : study.parameters()) {
@@ -79,7 +105,9 @@ Table TrialsTable(const v1::Study& study, std::span<const v1::Trial> trials) {
   }
   table.headers.push_back("source");
   for (const v1::Trial& trial : trials) {
-    std::vector<std::string> row = {ShortTrialName(trial), StateCell(trial)};
+    std::vector<std::string> row = {ShortTrialName(trial),
+                                    v1::Trial::State_Name(trial.state()),
+                                    ReasonCell(trial)};
     for (const std::string& metric : metrics) {
       row.push_back(MetricCell(trial, metric));
     }
@@ -90,6 +118,33 @@ Table TrialsTable(const v1::Study& study, std::span<const v1::Trial> trials) {
     table.rows.push_back(std::move(row));
   }
   return table;
+}
+
+std::vector<KnobDifference> FindDifferences(const v1::Study& study,
+                                            const ValueMap& baseline,
+                                            const ValueMap& best) {
+  std::vector<KnobDifference> differences;
+  for (const v1::Parameter& parameter : study.parameters()) {
+    std::map<std::string, v1::Value> before;
+    std::map<std::string, v1::Value> after;
+    AddKnobs(parameter, baseline, &before);
+    AddKnobs(parameter, best, &after);
+    for (const std::string& name : KnobNames(parameter)) {
+      const auto old = before.find(name);
+      const auto now = after.find(name);
+      KnobDifference difference;
+      difference.knob = name;
+      if (old != before.end()) difference.baseline = old->second;
+      if (now != after.end()) difference.best = now->second;
+      const bool same =
+          difference.baseline.has_value() == difference.best.has_value() &&
+          (!difference.best.has_value() ||
+           google::protobuf::util::MessageDifferencer::Equals(
+               *difference.baseline, *difference.best));
+      if (!same) differences.push_back(std::move(difference));
+    }
+  }
+  return differences;
 }
 
 std::vector<std::string> ExportHeaders(const v1::Study& study) {
@@ -108,12 +163,9 @@ std::vector<std::string> ExportHeaders(const v1::Study& study) {
 
 std::vector<std::string> ExportRow(const v1::Study& study,
                                    const v1::Trial& trial) {
-  std::vector<std::string> row = {
-      absl::StrCat(TrialNumberOf(trial.name())),
-      v1::Trial::State_Name(trial.state()),
-      trial.reason() == v1::Trial::REASON_UNSPECIFIED
-          ? ""
-          : v1::Trial::Reason_Name(trial.reason())};
+  std::vector<std::string> row = {absl::StrCat(TrialNumberOf(trial.name())),
+                                  v1::Trial::State_Name(trial.state()),
+                                  ReasonCell(trial)};
   for (const v1::Parameter& parameter : study.parameters()) {
     row.push_back(ValueCell(trial.parameters(), parameter.name()));
   }

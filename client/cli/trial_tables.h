@@ -6,6 +6,7 @@
 #ifndef CUBICML_CLIENT_CLI_TRIAL_TABLES_H_
 #define CUBICML_CLIENT_CLI_TRIAL_TABLES_H_
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "client/cli/output.h"
+#include "cubicml/client/values.h"
 #include "cubicml/v1/study.pb.h"
 
 namespace cubicml {
@@ -20,8 +22,19 @@ namespace cubicml {
 // "ads/7"
 std::string ShortTrialName(const v1::Trial& trial);
 
-// For people: trial, state, metrics, parameters, source.
+// For people: trial, state, reason, metrics, parameters, source.
 Table TrialsTable(const v1::Study& study, std::span<const v1::Trial> trials);
+
+// A knob that differs; without a value where it is not active.
+struct KnobDifference {
+  std::string knob;  // "tp", "sharding[3]"
+  std::optional<v1::Value> baseline;
+  std::optional<v1::Value> best;
+};
+// In the order of declaration.
+std::vector<KnobDifference> FindDifferences(const v1::Study& study,
+                                            const ValueMap& baseline,
+                                            const ValueMap& best);
 
 // For files: one column for each thing that a trial can have. Columns of the
 // trial itself that would collide with a name of the study begin with

@@ -36,8 +36,9 @@ absl::Status CheckQuality(const v1::SurrogateQuality& quality) {
   }
   if (quality.rows() >= kMinRowsToRefuse && quality.has_kendall_tau() &&
       quality.kendall_tau() < 0.0) {
-    return absl::InternalError(
-        absl::StrCat("the model ranks worse than chance, kendall_tau = ",
+    return absl::OutOfRangeError(
+        absl::StrCat("it would rank trials that it has not seen worse than a "
+                     "coin would, kendall_tau = ",
                      quality.kendall_tau()));
   }
   return absl::OkStatus();

@@ -24,7 +24,9 @@ namespace cubicml {
 Dataset MakeDataset(const StudyDefinition& definition,
                     const RowLog::Snapshot& rows);
 
-// The trainer's codes; INTERNAL also for a model that is worse than none.
+// The trainer's codes; INTERNAL also for a model that is not finite.
+// OUT_OF_RANGE for a model that is worse than none, as where the trials say
+// little yet.
 absl::StatusOr<std::shared_ptr<const Model>> TrainModel(
     const StudyDefinition& definition, const StudyState::TrainingInput& input,
     const Trainer& trainer, const Clock& clock, std::stop_token stop);

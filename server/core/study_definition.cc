@@ -295,8 +295,9 @@ absl::Status StudyDefinition::CheckMetrics(const MetricMap& metrics) const {
     // The name is not echoed: it may be of any length and any bytes.
     if (!metric_index_.contains(name)) {
       CUBICML_RETURN_IF_ERROR(CheckIdentifier("metrics", name));
-      return FieldError(absl::StrCat("metrics.", name),
-                        "is not declared by the study");
+      return FieldError(
+          absl::StrCat("metrics.", name),
+          absl::StrCat("'", name, "' is no metric that the study declares"));
     }
     if (!std::isfinite(value)) {
       return FieldError(absl::StrCat("metrics.", name),

@@ -17,6 +17,7 @@
 #include "base/rng.h"
 #include "base/stable_hash.h"
 #include "base/status_macros.h"
+#include "predictor/constraint_check.h"
 #include "server/core/parsed_trial.h"
 #include "server/core/request_check.h"
 #include "server/core/resource_name.h"
@@ -94,6 +95,11 @@ absl::Status ApplyUpdate(const v1::UpdateStudyRequest& request,
       StudyDefinition::Parse(*stored));
   v1::Study changed = *stored;
   CUBICML_RETURN_IF_ERROR(CopyMasked(request, &changed));
+  const auto& paths = request.update_mask().paths();
+  if (std::count(paths.begin(), paths.end(), "constraints") > 0) {
+    CUBICML_RETURN_IF_ERROR(
+        WithFieldPrefix(CheckNewConstraints(changed), "study."));
+  }
   const absl::StatusOr<std::shared_ptr<const StudyDefinition>> definition =
       StudyDefinition::Parse(changed);
   CUBICML_RETURN_IF_ERROR(WithFieldPrefix(definition.status(), "study."));
@@ -199,6 +205,8 @@ absl::StatusOr<v1::Study> StudyService::CreateStudy(
             : Rng::Derive(state_->options.seed, {StableHash(name)})();
     study.mutable_settings()->set_seed(std::max<uint64_t>(1, seed));
   }
+  CUBICML_RETURN_IF_ERROR(
+      WithFieldPrefix(CheckNewConstraints(study), "study."));
   CUBICML_RETURN_IF_ERROR(
       WithFieldPrefix(StudyDefinition::Parse(study).status(), "study."));
   if (request.validate_only()) return study;

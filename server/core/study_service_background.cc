@@ -41,6 +41,13 @@ std::shared_ptr<const Model> StudyService::State::MakeModel(
   // Too few rows; more will come.
   if (absl::IsFailedPrecondition(model.status())) return nullptr;
   observer().OnModelRefused(name, model.status());
+  if (absl::IsOutOfRange(model.status())) {
+    // Nothing is broken: the next one has more trials to learn from.
+    CUBICML_LOG(INFO) << "a new model is not used, the one before it stays"
+                      << Field("study", name)
+                      << Field("why", model.status().message());
+    return nullptr;
+  }
   CUBICML_LOG(WARNING) << "a model was refused" << Field("study", name)
                        << Field("why", model.status().ToString());
   return nullptr;

@@ -23,6 +23,10 @@ absl::Status CheckHolder(const v1::Trial& trial, const std::string& client_id) {
   if (trial.client_id().empty() || trial.client_id() == client_id) {
     return absl::OkStatus();
   }
+  // Whoever held it, nobody can change it any more.
+  if (!IsHeld(trial.state()) && trial.state() != v1::Trial::EXPIRED) {
+    return HasEnded(trial);
+  }
   return absl::FailedPreconditionError(
       absl::StrCat(trial.name(), " is held by another client than client_id"));
 }
@@ -96,7 +100,9 @@ absl::Status CheckCompletion(const v1::CompleteTrialRequest& request,
   const std::string missing = definition.MissingObjective(request.metrics());
   if (missing.empty()) return absl::OkStatus();
   return FieldError(absl::StrCat("metrics.", missing),
-                    "is missing; SUCCEEDED needs every objective");
+                    absl::StrCat("'", missing,
+                                 "' is missing; SUCCEEDED needs every "
+                                 "objective"));
 }
 
 absl::Status ApplyCompletion(const v1::CompleteTrialRequest& request,

@@ -36,7 +36,9 @@ absl::Status CheckOutcome(const v1::Trial& given,
   const std::string missing = definition.MissingObjective(given.metrics());
   if (missing.empty()) return absl::OkStatus();
   return FieldError(absl::StrCat("metrics.", missing),
-                    "is missing; SUCCEEDED needs every objective");
+                    absl::StrCat("'", missing,
+                                 "' is missing; SUCCEEDED needs every "
+                                 "objective"));
 }
 
 absl::Status CheckEndTime(const v1::Trial& given) {

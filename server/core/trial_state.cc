@@ -3,10 +3,10 @@
 #include "server/core/trial_state.h"
 
 #include <string>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
+#include "absl/time/time.h"
+#include "server/core/time_proto.h"
 
 namespace cubicml {
 namespace {
@@ -58,19 +58,26 @@ bool IsLegalTransition(v1::Trial::State from, v1::Trial::State to) {
   return false;
 }
 
+absl::Status HasEnded(const v1::Trial& trial) {
+  std::string since;
+  if (trial.has_end_time()) {
+    since = absl::StrCat(
+        " since ",
+        absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", TimeFromProto(trial.end_time()),
+                         absl::UTCTimeZone()));
+  }
+  return absl::FailedPreconditionError(
+      absl::StrCat(trial.name(), " has ended already: it is ",
+                   v1::Trial::State_Name(trial.state()), since));
+}
+
 absl::Status CheckTransition(const v1::Trial& trial, v1::Trial::State to,
                              absl::string_view call) {
   if (IsLegalTransition(trial.state(), to)) return absl::OkStatus();
-  std::vector<std::string> needed;
-  for (const Transition& transition : kTransitions) {
-    if (transition.to == to) {
-      needed.push_back(v1::Trial::State_Name(transition.from));
-    }
-  }
+  if (!IsHeld(trial.state())) return HasEnded(trial);
   return absl::FailedPreconditionError(
       absl::StrCat(trial.name(), " is ", v1::Trial::State_Name(trial.state()),
-                   "; ", call, " to ", v1::Trial::State_Name(to),
-                   " needs it to be ", absl::StrJoin(needed, " or ")));
+                   "; ", call, " cannot make it ", v1::Trial::State_Name(to)));
 }
 
 bool ReasonFits(v1::Trial::Reason reason, v1::Trial::State state) {

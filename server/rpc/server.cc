@@ -7,15 +7,19 @@
 #include <fstream>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
+#include "base/mutex.h"
 #include "base/status_macros.h"
 #include "grpc/grpc.h"
+#include "grpc/support/log.h"
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
 #include "grpcpp/health_check_service_interface.h"
 #include "grpcpp/resource_quota.h"
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server_builder.h"
+#include "grpcpp/version_info.h"
 #include "server/rpc/tuning_rpc_service.h"
 #include "server/rpc/wire_message.h"
 
@@ -49,6 +53,56 @@ void SetLimits(grpc::ServerBuilder* builder) {
       GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, kMinClientPingMs);
   // A second server on the same port must fail, not share its calls.
   builder->AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+}
+
+// Why a port could not be had, which gRPC tells to its log only.
+class ListenError {
+ public:
+  static ListenError& Get() {
+    static ListenError& error = *new ListenError();
+    return error;
+  }
+  void Set(absl::string_view line) {
+    constexpr absl::string_view kBefore = "os_error:\"";
+    const size_t start = line.find(kBefore);
+    if (start == absl::string_view::npos) return;
+    line.remove_prefix(start + kBefore.size());
+    MutexLock lock(&mu_);
+    reason_ = std::string(line.substr(0, line.find('"')));
+  }
+  std::string Take() {
+    MutexLock lock(&mu_);
+    return std::exchange(reason_, "");
+  }
+
+ private:
+  Mutex mu_;
+  std::string reason_ ABSL_GUARDED_BY(mu_);
+};
+
+// Not to standard error in a form of its own. Which lines there are is decided
+// by $GRPC_VERBOSITY, as ever.
+void RouteGrpcLog() {
+// gRPC 1.65 logs through Abseil.
+#if GRPC_CPP_VERSION_MAJOR == 1 && GRPC_CPP_VERSION_MINOR < 65
+  gpr_set_log_function([](gpr_log_func_args* line) {
+    if (absl::StrContains(line->message, "No address added")) {
+      ListenError::Get().Set(line->message);  // StartListening() tells it
+      return;
+    }
+    switch (line->severity) {
+      case GPR_LOG_SEVERITY_DEBUG:
+        CUBICML_LOG(DEBUG) << "gRPC" << Field("text", line->message);
+        break;
+      case GPR_LOG_SEVERITY_INFO:
+        CUBICML_LOG(INFO) << "gRPC" << Field("text", line->message);
+        break;
+      case GPR_LOG_SEVERITY_ERROR:
+        CUBICML_LOG(ERROR) << "gRPC" << Field("text", line->message);
+        break;
+    }
+  });
+#endif
 }
 
 // Runs one step of an orderly end and tells how long it took.
@@ -107,6 +161,7 @@ absl::Status Server::StartService() {
 
 absl::Status Server::StartListening() {
   RouteProtobufLog();
+  RouteGrpcLog();
   rpc_service_ = CreateTuningRpcService(
       {service_.get(), workers_.get(), clock_.get(), metrics_.get()});
   grpc::EnableDefaultHealthCheckService(true);
@@ -118,8 +173,10 @@ absl::Status Server::StartListening() {
   builder.RegisterService(rpc_service_.get());
   grpc_server_ = builder.BuildAndStart();
   if (grpc_server_ == nullptr || port_ == 0) {
+    const std::string reason = ListenError::Get().Take();
     return absl::UnavailableError(absl::StrCat(
-        "cannot listen on ", options_.listen_address, "; is it in use?"));
+        "cannot listen on ", options_.listen_address,
+        reason.empty() ? "; is it in use?" : absl::StrCat(": ", reason)));
   }
   HealthMonitorOptions health;
   health.store = store_.get();

@@ -3,13 +3,18 @@
 // The programs of this folder against the real server.
 
 #include <signal.h>
+#include <stdlib.h>
 
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
@@ -100,6 +105,55 @@ TEST_F(RealServerTest, AStudyIsTunedByRun) {
     EXPECT_EQ(trial["parameters"].contains("vpp"),
               trial["parameters"]["pp"] > 1);
   }
+}
+
+// The commands of the first block of shell below a heading of docs/cli.md.
+// CTest runs tests in the root of the sources.
+std::vector<std::string> CommandsBelow(const std::string& heading) {
+  const std::string document = ReadFileOrDie("docs/cli.md");
+  const size_t start = document.find("```sh\n", document.find(heading)) + 6;
+  const size_t end = document.find("```", start);
+  return absl::StrSplit(document.substr(start, end - start), '\n',
+                        absl::SkipEmpty());
+}
+
+TEST_F(RealServerTest, TheFiltersOfTheDocumentAreAnswered) {
+  Run({"study", "create", "-", "--id", "dlrm"}, kStudyFile);
+  Run({"run", "--study", "dlrm", "--trials", "2", "--quiet", "--", "/bin/sh",
+       "-c", "echo qps={tp}"});
+  const std::vector<std::string> commands =
+      CommandsBelow("\n## Filters and orders\n");
+  ASSERT_GE(commands.size(), 5u);
+  environment_["PATH"] = absl::StrCat(
+      std::filesystem::path(CUBICML_PROGRAM).parent_path().string(), ":",
+      getenv("PATH"));
+  for (const std::string& command : commands) {
+    ASSERT_TRUE(absl::StartsWith(command, "cubicml ")) << command;
+    RunningProgram program({"/bin/sh", "-c", command}, environment_);
+    EXPECT_EQ(program.Wait(), 0) << command << "\n" << program.err();
+  }
+}
+
+TEST_F(RealServerTest, AFileIsImportedOnce) {
+  CreateStudy();
+  const std::vector<std::string> words = {"trials", "import", "megatron",
+                                          "-",      "-o",     "json"};
+  // Two equal rows are two measurements.
+  const std::string file = "tp,pp,sharding,qps\n2,1,full,10\n2,1,full,10\n";
+  EXPECT_EQ(Json::parse(Run(words, file))["imported"], 2);
+  const auto refused = Start(words, file);
+  EXPECT_EQ(refused->Wait(), 5);
+  EXPECT_THAT(refused->err(), HasSubstr("2 of 2 trials were imported into "
+                                        "studies/megatron before"));
+  std::vector<std::string> skip = words;
+  skip.insert(skip.end(), {"--existing", "skip"});
+  const Json grown = Json::parse(Run(skip, file + "2,1,full,10\n4,1,none,7\n"));
+  EXPECT_EQ(grown["imported"], 2);
+  EXPECT_EQ(grown["existing"], 2);
+  EXPECT_EQ(grown["read"], 4);
+  std::vector<std::string> add = words;
+  add.insert(add.end(), {"--existing", "add"});
+  EXPECT_EQ(Json::parse(Run(add, file))["imported"], 2);
 }
 
 TEST_F(RealServerTest, AHistoryMovesToAnotherStudy) {

@@ -21,16 +21,21 @@
 namespace cubicml {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class QuickstartTest : public ::testing::Test {
  protected:
-  // Two jobs to tune with, one to confirm each.
-  std::unique_ptr<RunningProgram> Start() const {
+  // Three jobs to tune with, some to confirm each.
+  std::unique_ptr<RunningProgram> Start(
+      const std::string& confirm = "1") const {
     return std::make_unique<RunningProgram>(
         std::vector<std::string>{CUBICML_QUICKSTART, "--bin", CUBICML_PROGRAMS,
                                  "--home", home_, "--trials", "3", "--seconds",
-                                 "0.2", "--samples", "512", "--confirm", "1"},
+                                 "0.2", "--samples", "512", "--confirm",
+                                 confirm},
         std::map<std::string, std::string>{});
   }
 
@@ -81,9 +86,21 @@ TEST_F(QuickstartTest, GoesOnWhateverIsKilled) {
   EXPECT_EQ(script->Wait(), 0) << script->err();
   EXPECT_GT(SpeedUp(script->out()), 0) << script->out();
   EXPECT_THAT(script->err(), HasSubstr(" done)"));
-  EXPECT_THAT(script->out(), HasSubstr("batch_size"));
+  EXPECT_THAT(script->out(), HasSubstr("\nknob"));
+  EXPECT_THAT(script->err(), HasSubstr("studies/dlrm exists already"));
+  EXPECT_THAT(script->err(), Not(HasSubstr("created studies/dlrm")));
   // It ends its server.
   EXPECT_NE(kill(ServerPid(), 0), 0);
+}
+
+TEST_F(QuickstartTest, WithoutConfirmationSaysSo) {
+  const auto script = Start("0");
+  EXPECT_EQ(script->Wait(), 0) << script->err();
+  EXPECT_THAT(script->err(), HasSubstr("created studies/dlrm"));
+  EXPECT_THAT(script->out(),
+              AllOf(ContainsRegex("\nbest +[1-9][0-9]* samples/s\n"),
+                    ContainsRegex("speed-up +[0-9.]+x +\\(unconfirmed"),
+                    HasSubstr("\nknob")));
 }
 
 TEST_F(QuickstartTest, StopsWhenItIsTold) {

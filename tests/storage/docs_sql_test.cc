@@ -3,7 +3,9 @@
 // Runs every query of docs/sql.md on a database with something in it, and
 // holds the tables and columns that it names against the schema.
 
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -20,6 +22,9 @@
 
 namespace cubicml {
 namespace {
+
+using ::testing::ElementsAre;
+using ::testing::Pair;
 
 // CTest runs tests in the root of the sources.
 constexpr char kDocument[] = "docs/sql.md";
@@ -97,6 +102,51 @@ TEST_F(DocsSqlTest, EveryQueryOfTheDocumentGivesRows) {
     EXPECT_FALSE(statement.IsNull(0));
     CUBICML_EXPECT_OK(statement.Run());
   }
+}
+
+TEST_F(DocsSqlTest, TheSpeedUpIsThatOfEachContextOverAllBaselineRuns) {
+  SqliteStudyStore::Options options;
+  options.path = dir_.PathOf("cubicml.db");
+  options.clock = &clock_;
+  CUBICML_ASSERT_OK_AND_ASSIGN(const auto store,
+                               SqliteStudyStore::Open(options));
+  CUBICML_ASSERT_OK_AND_ASSIGN(const StoredStudy study,
+                               store->CreateStudy(ExampleStudy("two"), {}));
+  struct Run {
+    int gpus;
+    int tp;
+    v1::Trial::Source source;
+    double qps;
+  };
+  std::vector<v1::Trial> trials;
+  for (const Run& run :
+       {Run{8, 1, v1::Trial::BASELINE, 100}, Run{8, 1, v1::Trial::REPEAT, 50},
+        Run{8, 2, v1::Trial::SEARCH, 200}, Run{8, 2, v1::Trial::REPEAT, 100},
+        Run{64, 1, v1::Trial::BASELINE, 1000},
+        Run{64, 4, v1::Trial::SEARCH, 1500}}) {
+    v1::Trial trial = ExampleTrial(1);
+    trial.set_state(v1::Trial::SUCCEEDED);
+    (*trial.mutable_context())["gpus"].set_int64_value(run.gpus);
+    (*trial.mutable_parameters())["tp"].set_int64_value(run.tp);
+    trial.mutable_suggestion()->set_source(run.source);
+    (*trial.mutable_metrics())["qps"] = run.qps;
+    trials.push_back(std::move(trial));
+  }
+  ASSERT_THAT(store->CreateTrials(study.id, trials, {}), IsOk());
+  CUBICML_ASSERT_OK_AND_ASSIGN(
+      Database db, Database::Open({.path = dir_.PathOf("cubicml.db"),
+                                   .access = Database::Access::kReadOnly}));
+  std::map<std::string, double> speed_ups;
+  for (const std::string& query : Queries()) {
+    if (!absl::StrContains(query, "AS speedup")) continue;
+    CUBICML_ASSERT_OK_AND_ASSIGN(Statement statement, db.Prepare(query));
+    while (statement.Step().value_or(false)) {
+      if (statement.Text(0) != "studies/two") continue;
+      speed_ups[std::string(statement.Text(1))] = statement.Real(2);
+    }
+  }
+  EXPECT_THAT(speed_ups, ElementsAre(Pair(R"({"gpus":64})", 1.5),
+                                     Pair(R"({"gpus":8})", 2.0)));
 }
 
 TEST_F(DocsSqlTest, EveryTableAndColumnIsDocumented) {

@@ -4,6 +4,9 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -50,11 +53,24 @@ std::vector<char*> Pointers(const std::vector<std::string>& words) {
   return pointers;
 }
 
+// Whoever started the job may be killed; then nobody keeps its trial's lease,
+// and the service hands the configuration out again. The job ends with it.
+void EndWithParent(pid_t parent) {
+#ifdef __linux__
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  // It may have gone before it could be told.
+  if (getppid() != parent) _exit(128 + SIGTERM);
+#else
+  (void)parent;
+#endif
+}
+
 // In the child, after fork(): only what is safe in a signal handler, since
 // other threads of the parent may have held locks.
 [[noreturn]] void Exec(char** command, char** environment, int out, int err,
-                       int error_pipe) {
+                       int error_pipe, pid_t parent) {
   setpgid(0, 0);
+  EndWithParent(parent);
   // exec() puts handlers back by itself, what is ignored stays ignored.
   struct sigaction defaults = {};
   defaults.sa_handler = SIG_DFL;
@@ -100,11 +116,12 @@ absl::StatusOr<ChildProcess> ChildProcess::Start(
   }
   std::vector<char*> argv = Pointers(command);
   std::vector<char*> envp = Pointers(environment);
+  const pid_t parent = getpid();
   const pid_t pid = fork();
   if (pid < 0) return StartError(errno, command[0]);
   if (pid == 0) {
     Exec(argv.data(), envp.data(), out.write_end(), err.write_end(),
-         error.write_end());
+         error.write_end(), parent);
   }
   // On both sides, since either may be first.
   setpgid(pid, pid);

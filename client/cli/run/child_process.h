@@ -21,6 +21,8 @@ class ChildProcess {
  public:
   // Standard input is ours, or /dev/null when ours is a terminal: a process
   // group in the background would be stopped when it reads. Errors as RunJob().
+  // On Linux the child gets SIGTERM when the calling thread is gone, however
+  // that ends: call it from the main thread.
   static absl::StatusOr<ChildProcess> Start(
       const std::vector<std::string>& command,
       const std::vector<std::string>& environment);

@@ -10,8 +10,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "client/cli/closest_name.h"
+#include "client/cli/run/job_files.h"
 
 namespace cubicml {
 namespace {
@@ -98,6 +100,7 @@ std::vector<CommandTemplate::Piece> CommandTemplate::ParseWord(
 absl::StatusOr<CommandTemplate> CommandTemplate::Parse(
     std::vector<std::string> words) {
   CommandTemplate result;
+  result.text_ = absl::StrJoin(words, "\n");
   for (const std::string& word : words) {
     std::vector<Piece> pieces = ParseWord(word);
     for (const Piece& piece : pieces) {
@@ -126,6 +129,24 @@ absl::Status CommandTemplate::Check(
                      name, "})"));
   }
   return absl::OkStatus();
+}
+
+std::vector<std::string> CommandTemplate::FindLeftOut(
+    std::span<const absl::string_view> parameters) const {
+  if (Names("flags") || Names("params_file") ||
+      absl::StrContains(text_, "CUBICML_PARAMS_FILE")) {
+    return {};
+  }
+  std::vector<std::string> left_out;
+  for (const absl::string_view name : parameters) {
+    const std::string parameter(name);
+    if (parameters_.count(parameter) > 0 ||
+        absl::StrContains(text_, ParameterVariable(parameter))) {
+      continue;
+    }
+    left_out.push_back(parameter);
+  }
+  return left_out;
 }
 
 absl::StatusOr<std::string> CommandTemplate::ValueOf(

@@ -46,6 +46,11 @@ class CommandTemplate {
 
   // The parameters that the command names.
   const std::set<std::string>& parameters() const { return parameters_; }
+  // Of these parameters, those that the command lets the job find only in its
+  // environment, as far as the words tell: none when the command names {flags},
+  // {params_file} or $CUBICML_PARAMS_FILE.
+  std::vector<std::string> FindLeftOut(
+      std::span<const absl::string_view> parameters) const;
   // Does the command name this word of ours, such as "params_file"?
   bool Names(const std::string& word) const { return own_.count(word) > 0; }
 
@@ -64,6 +69,7 @@ class CommandTemplate {
                                              const TemplateValues& values);
 
   std::vector<std::vector<Piece>> words_;
+  std::string text_;  // of all words
   std::set<std::string> parameters_;
   std::set<std::string> own_;  // words of ours
 };

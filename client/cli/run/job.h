@@ -6,6 +6,8 @@
 #ifndef CUBICML_CLIENT_CLI_RUN_JOB_H_
 #define CUBICML_CLIENT_CLI_RUN_JOB_H_
 
+#include <signal.h>
+
 #include <functional>
 #include <string>
 #include <vector>
@@ -44,8 +46,14 @@ struct JobEnd {
   int interrupted_by = 0;       // the signal that we were told to stop with
   bool by_sent_signal = false;  // by another one that was sent on to it
 
-  // As a shell tells it: the exit code, or 128 + the signal.
-  int ExitCode() const { return by_signal ? 128 + code : code; }
+  // As a shell tells it: the exit code, or 128 + the signal. Of a job that we
+  // killed because it did not stop, the signal that it was to stop with.
+  int ExitCode() const {
+    if (by_signal && code == SIGKILL && interrupted_by != 0) {
+      return 128 + interrupted_by;
+    }
+    return by_signal ? 128 + code : code;
+  }
 };
 
 // Runs the job to its end. Signals that `signals` catches are sent on to the

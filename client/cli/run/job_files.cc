@@ -78,11 +78,14 @@ std::vector<std::string> MergeEnvironment(
   return merged;
 }
 
+std::string ParameterVariable(const std::string& parameter) {
+  return absl::StrCat(kParameterPrefix, absl::AsciiStrToUpper(parameter));
+}
+
 std::map<std::string, std::string> ParameterVariables(const Values& active) {
   std::map<std::string, std::string> variables;
   for (const auto& [name, value] : active) {
-    variables[absl::StrCat(kParameterPrefix, absl::AsciiStrToUpper(name))] =
-        FormatValue(value);
+    variables[ParameterVariable(name)] = FormatValue(value);
   }
   return variables;
 }

@@ -48,6 +48,8 @@ std::vector<std::string> MergeEnvironment(
     const std::vector<std::string>& inherited,
     const std::map<std::string, std::string>& set);
 
+// CUBICML_PARAM_TP, the variable of the parameter tp.
+std::string ParameterVariable(const std::string& parameter);
 // CUBICML_PARAM_TP=8 for each active parameter.
 std::map<std::string, std::string> ParameterVariables(const Values& active);
 

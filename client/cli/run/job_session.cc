@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "client/cli/exit_codes.h"
+#include "client/cli/run/job_files.h"
 #include "client/cli/run/job_launch.h"
 #include "client/cli/typed_values.h"
 #include "client/request_id.h"
@@ -24,6 +25,7 @@ namespace {
 constexpr absl::Duration kPatientWait = absl::Minutes(2);
 // Spooled results must not keep a job from starting.
 constexpr absl::Duration kSpoolTimeout = absl::Seconds(5);
+constexpr size_t kMaxNamesInMessage = 8;
 
 // Mistakes of the command line, which end it before a job runs. Everything
 // else is the service's trouble, and the job runs.
@@ -51,6 +53,25 @@ std::string DescribeDifference(const v1::Study& study, double value) {
   const bool maximize = study.objectives(0).goal() == v1::MAXIMIZE;
   return absl::StrFormat(" (%+.1f %% %s baseline)", percent,
                          maximize ? "over" : "against");
+}
+
+// What helps when jobs end like this.
+std::string AdviceOn(v1::Trial::Reason reason, const v1::Study& study) {
+  switch (reason) {
+    case v1::Trial::NO_MEASUREMENT:
+      return absl::StrCat("let the job print ",
+                          study.objectives(0).metric().name(),
+                          "=NUMBER, or pass --metric-regex or --metrics-file");
+    case v1::Trial::OUT_OF_MEMORY:
+      return "choose defaults that fit into memory, and constraints that keep "
+             "to it";
+    case v1::Trial::TIMEOUT:
+      return "pass a longer --timeout, or let the job measure a shorter piece";
+    case v1::Trial::METRIC_CONSTRAINT:
+      return "loosen metric_constraints, or choose defaults that keep to them";
+    default:
+      return "look at what the job printed, and run the command once by hand";
+  }
 }
 
 }  // namespace
@@ -83,7 +104,34 @@ absl::StatusOr<int> JobSession::Run() {
                      saved.message()));
   }
   CUBICML_RETURN_IF_ERROR(Prepare());
-  return RunTrials();
+  SayLeftOut();
+  const absl::StatusOr<int> code = RunTrials();
+  SayFailures();
+  return code;
+}
+
+void JobSession::SayLeftOut() const {
+  if (options_.quiet) return;
+  std::vector<absl::string_view> asked;  // what is decided is not tuned
+  for (const v1::Parameter& parameter : study_.parameters()) {
+    if (fixed_parameters_.count(parameter.name()) == 0) {
+      asked.push_back(parameter.name());
+    }
+  }
+  std::vector<std::string> left_out = command_.FindLeftOut(asked);
+  if (left_out.empty()) return;
+  const std::string example = ParameterVariable(left_out[0]);
+  const size_t more =
+      left_out.size() - std::min(left_out.size(), kMaxNamesInMessage);
+  left_out.resize(left_out.size() - more);
+  const bool all = left_out.size() + more == asked.size();
+  const std::string what =
+      all ? "names no parameter: the job finds the configuration"
+          : absl::StrCat("does not name ", absl::StrJoin(left_out, ", "),
+                         more > 0 ? absl::StrCat(" and ", more, " more") : "",
+                         ": the job finds them");
+  session_.Say(absl::StrCat("note: the command ", what,
+                            " only in its environment, such as $", example));
 }
 
 // What can be checked before the service is asked for a trial.
@@ -316,6 +364,39 @@ void JobSession::SayOutcome(const v1::Trial& trial, const Outcome& outcome) {
   session_.SayLine(text);
 }
 
+void JobSession::Count(const v1::Trial& trial, v1::Trial::State state,
+                       v1::Trial::Reason reason) {
+  if (state == v1::Trial::SUCCEEDED) ++measured_;
+  if (state != v1::Trial::INFEASIBLE) return;
+  ++failures_[reason];
+  if (trial.suggestion().source() == v1::Trial::BASELINE) {
+    baseline_failure_ = reason;
+  }
+}
+
+void JobSession::SayFailures() const {
+  if (failures_.empty()) return;
+  // One trial that fails is a part of tuning, unless it is the baseline.
+  if (measured_ > 0 || !ManyTrials()) {
+    if (!baseline_failure_.has_value()) return;
+    session_.Say(absl::StrCat("the baseline failed (",
+                              v1::Trial::Reason_Name(*baseline_failure_),
+                              "), so there is nothing to compare with; ",
+                              AdviceOn(*baseline_failure_, study_)));
+    return;
+  }
+  v1::Trial::Reason most = failures_.begin()->first;
+  std::vector<std::string> counts;
+  for (const auto& [reason, count] : failures_) {
+    if (count > failures_.at(most)) most = reason;
+    counts.push_back(absl::StrCat(v1::Trial::Reason_Name(reason), " ", count));
+  }
+  session_.Say(absl::StrCat("no trial succeeded (", absl::StrJoin(counts, ", "),
+                            "); ", AdviceOn(most, study_),
+                            "; `cubicml trials list ", StudyIdOf(study_.name()),
+                            " -o yaml` has the details"));
+}
+
 void JobSession::Report(TrialHandle* trial, const Outcome& outcome) {
   v1::CompleteTrialRequest request;
   request.set_name(trial->trial().name());
@@ -336,9 +417,11 @@ void JobSession::Report(TrialHandle* trial, const Outcome& outcome) {
       stored.reason = completed->reason();
       stored.detail = completed->reason_detail();
     }
+    Count(trial->trial(), stored.state, stored.reason);
     SayOutcome(trial->trial(), stored);
     return;
   }
+  Count(trial->trial(), outcome.state, outcome.reason);
   if (IsMistake(completed.status()) ||
       absl::IsFailedPrecondition(completed.status())) {
     session_.Say(absl::StrCat("the service does not take the result: ",

@@ -138,8 +138,8 @@ Outcome JudgeJob(const v1::Study& study, const JobEvidence& evidence,
   if (!missing.empty()) {
     outcome.state = v1::Trial::INFEASIBLE;
     outcome.reason = v1::Trial::NO_MEASUREMENT;
-    outcome.detail = absl::StrCat("the job ended well without a value of ",
-                                  absl::StrJoin(missing, ", "));
+    outcome.detail = absl::StrCat("the job ended well without a value of '",
+                                  absl::StrJoin(missing, "', '"), "'");
   }
   return outcome;
 }

@@ -26,6 +26,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 using Json = nlohmann::json;
 
@@ -115,11 +116,15 @@ TEST_F(CommandLineTest, AStudyLivesFromAFileToItsDeletion) {
   EXPECT_EQ(created.code, 0);
   EXPECT_EQ(created.out, "study\nmy-study\n");
   EXPECT_THAT(created.err, HasSubstr("created studies/my-study"));
-  EXPECT_EQ(Run({"study", "create", file}).code, 0);  // the same once more
+  const Result again = Run({"study", "create", file});  // the same once more
+  EXPECT_EQ(again.code, 0);
+  EXPECT_THAT(again.err, AllOf(HasSubstr("studies/my-study exists already"),
+                               Not(HasSubstr("created"))));
   const Result other = Run({"study", "create", "-", "--id", "my-study"},
                            absl::StrCat(kStudyFile, "labels: {team: ads}\n"));
   EXPECT_EQ(other.code, 5);
-  EXPECT_THAT(other.err, HasSubstr("exists with another definition"));
+  EXPECT_THAT(other.err, AllOf(HasSubstr("exists with another definition"),
+                               HasSubstr("`cubicml study update my-study -`")));
   EXPECT_EQ(Run({"study", "create", "-", "--id", "other"}, kStudyFile).code, 0);
 
   const Result get = Run({"study", "get", "my-study"});
@@ -139,6 +144,39 @@ TEST_F(CommandLineTest, AStudyLivesFromAFileToItsDeletion) {
             2);
   EXPECT_EQ(Run({"study", "delete", "my-study"}).code, 0);
   EXPECT_EQ(Run({"study", "get", "my-study"}).code, 3);
+}
+
+TEST_F(CommandLineTest, AStudyWithTrialsIsDeletedOnPurposeOnly) {
+  CreateExample();
+  Run({"suggest", "example", "--count", "2"});
+  const Result refused = Run({"study", "delete", "example"});
+  EXPECT_EQ(refused.code, 5);
+  EXPECT_THAT(refused.err,
+              AllOf(HasSubstr("studies/example has 2 trials"),
+                    HasSubstr("--force"), HasSubstr("trials export example")));
+  EXPECT_EQ(service_.calls("DeleteStudy"), 0);
+  EXPECT_EQ(Run({"study", "delete", "example", "--force"}).code, 0);
+  EXPECT_EQ(Run({"study", "get", "example"}).code, 3);
+}
+
+TEST_F(CommandLineTest, TheBestIsComparedWithTheBaselineKnobByKnob) {
+  CreateExample();
+  EXPECT_THAT(Run({"best", "example", "--compare-baseline"}).err,
+              HasSubstr("no trial has succeeded yet"));
+  Run({"suggest", "example"});
+  Run({"suggest", "example", "--fix", "layers=full,none"});
+  Run({"complete", "example/2", "--metric", "qps=123"});
+  const Result table = Run({"best", "example", "--compare-baseline"});
+  EXPECT_EQ(table.code, 0);
+  EXPECT_EQ(table.out,
+            "knob       baseline  best\n"
+            "batch      64        2\n"
+            "layers[1]  full      none\n");
+  EXPECT_THAT(table.err, HasSubstr("example/2 is the best"));
+  const Json json = Json::parse(
+      Run({"best", "example", "--compare-baseline", "-o", "json"}).out);
+  EXPECT_EQ(json["trial"], "studies/example/trials/2");
+  EXPECT_EQ(json["differences"][0]["best"], 2);
 }
 
 TEST_F(CommandLineTest, ARefusalOfTheServerIsFoundInTheFile) {

@@ -2,7 +2,10 @@
 //
 // cubicml run with real jobs.
 
+#include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -16,6 +19,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::SizeIs;
 
 class RunCommandTest : public ProgramTest {
@@ -192,6 +196,47 @@ TEST_F(RunCommandTest, AJobThatCleansUpDecidesItsExitCode) {
   EXPECT_EQ(OnlyCompletion().state(), v1::Trial::ABANDONED);
 }
 
+TEST_F(RunCommandTest, AJobThatMustBeKilledEndsWithTheSignalThatWasSent) {
+  for (const int signal : {SIGTERM, SIGINT}) {
+    const auto program = Start(
+        Words({},
+              "trap 'echo told' TERM INT; echo ready; while :; do sleep 0.1; "
+              "done"));
+    program->AwaitOut("ready");
+    program->Signal(signal);
+    program->AwaitOut("told");
+    program->Signal(signal);
+    EXPECT_EQ(program->Wait(), 128 + signal);
+  }
+}
+
+TEST_F(RunCommandTest, AJobDoesNotOutliveALauncherThatIsKilled) {
+  const std::string pipe = dir_.PathOf("pipe");
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  // The job holds the pipe open as long as it lives.
+  const auto program = Start(
+      Words({}, absl::StrCat("exec 3>", pipe,
+                             "; trap 'echo told >&3; exit 3' TERM; "
+                             "echo ready >&3; while :; do sleep 0.1; done")));
+  const int reader = open(pipe.c_str(), O_RDONLY);
+  ASSERT_GE(reader, 0);
+  std::string said;
+  char buffer[64];
+  const auto read_some = [&] {
+    pollfd entry = {reader, POLLIN, 0};
+    if (poll(&entry, 1, 60'000) != 1) return false;
+    const ssize_t count = read(reader, buffer, sizeof(buffer));
+    if (count > 0) said.append(buffer, static_cast<size_t>(count));
+    return count > 0;
+  };
+  ASSERT_TRUE(read_some());
+  program->Signal(SIGKILL);
+  EXPECT_EQ(program->Wait(), 128 + SIGKILL);
+  while (read_some()) continue;
+  EXPECT_EQ(said, "ready\ntold\n");
+  close(reader);
+}
+
 TEST_F(RunCommandTest, TheServiceMayStopTheJob) {
   service_.SetLease(absl::Milliseconds(100));
   service_.RequestStop();
@@ -358,6 +403,57 @@ TEST_F(RunCommandTest, TrialsThatFailAreAPartOfMany) {
   EXPECT_EQ(result.code, 0);
   EXPECT_THAT(result.err, HasSubstr("trial 2: CRASH (exit code 1)"));
   EXPECT_EQ(RunScript("exit 6", {"--trials", "2"}).code, 6);
+}
+
+TEST_F(RunCommandTest, WhatTheCommandLeavesOutIsToldOnce) {
+  EXPECT_THAT(RunScript("echo qps=1").err,
+              HasSubstr("note: the command names no parameter: the job finds "
+                        "the configuration only in its environment, such as "
+                        "$CUBICML_PARAM_BATCH\n"));
+  const std::string some = RunScript("echo qps=1 {batch}", {"--trials=2"}).err;
+  EXPECT_THAT(some, HasSubstr("note: the command does not name mode, layers: "
+                              "the job finds them only in its environment, "
+                              "such as $CUBICML_PARAM_MODE\n"));
+  EXPECT_EQ(some.find("note:"), some.rfind("note:"));
+}
+
+TEST_F(RunCommandTest, ACommandThatTakesTheConfigurationIsNotTold) {
+  for (const char* script :
+       {"echo qps=1 {batch} {layers[0]} $CUBICML_PARAM_MODE",
+        "echo qps=1; cat {params_file}",
+        "echo qps=1; cat $CUBICML_PARAMS_FILE"}) {
+    EXPECT_THAT(RunScript(script).err, Not(HasSubstr("note:"))) << script;
+  }
+  EXPECT_THAT(
+      Run({"run", "--study=example", "--", "echo", "qps=1", "{flags}"}).err,
+      Not(HasSubstr("note:")));
+  EXPECT_THAT(
+      RunScript("echo qps=1 {batch} {layers}", {"--fix", "mode=plain"}).err,
+      Not(HasSubstr("note:")));
+  EXPECT_THAT(RunScript("echo qps=1", {"--quiet"}).err,
+              Not(HasSubstr("note:")));
+}
+
+TEST_F(RunCommandTest, ThatNothingSucceededIsToldWithWhatHelps) {
+  const Result silent = RunScript("test {batch} = 2 && exit 1; echo nothing",
+                                  {"--trials=3", "--quiet"});
+  EXPECT_EQ(silent.code, 0);
+  EXPECT_THAT(silent.err,
+              HasSubstr("no trial succeeded (CRASH 1, NO_MEASUREMENT 2); let "
+                        "the job print qps=NUMBER, or pass --metric-regex or "
+                        "--metrics-file; `cubicml trials list example"));
+}
+
+TEST_F(RunCommandTest, ABaselineThatFailedIsTold) {
+  const Result result =
+      RunScript("test {batch} = 64 && exit 1; echo qps=1", {"--trials=2"});
+  EXPECT_EQ(result.code, 0);
+  EXPECT_THAT(result.err, HasSubstr("the baseline failed (CRASH), so there "
+                                    "is nothing to compare with; look at"));
+  const Result well =
+      RunScript("test {batch} = 3 && exit 1; echo qps=1", {"--trials=2"});
+  EXPECT_THAT(well.err, Not(HasSubstr("failed")));
+  EXPECT_THAT(RunScript("exit 1").err, Not(HasSubstr("succeeded")));
 }
 
 TEST_F(RunCommandTest, AJobsChildrenDoNotOutliveIt) {

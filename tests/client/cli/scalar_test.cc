@@ -121,6 +121,14 @@ TEST(ClosestNameTest, SuggestsWhatIsNearAndListsWhatIsFew) {
   EXPECT_EQ(SuggestName("scal", names), "; did you mean 'scale'?");
   EXPECT_EQ(SuggestName("zzzzzz", names), "; it is one of scale, step, values");
   EXPECT_EQ(SuggestName("zzzzzz", {}), "");
+  EXPECT_EQ(SuggestName("setp", names), "; did you mean 'step'?");
+}
+
+TEST(ClosestNameTest, SuggestsWhatOneOfTheTwoBeginsWith) {
+  const absl::string_view names[] = {"integer", "number", "default"};
+  EXPECT_EQ(SuggestName("default_value", names), "; did you mean 'default'?");
+  EXPECT_EQ(SuggestName("int", names), "; did you mean 'integer'?");
+  EXPECT_EQ(SuggestName("i", names), "; it is one of integer, number, default");
 }
 
 }  // namespace

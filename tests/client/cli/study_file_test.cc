@@ -237,6 +237,10 @@ TEST(StudyFileTest, MistakesAreToldWithTheirLineAndField) {
       {"parameters:\n  - {name: a, type: integer, min: 1, max: 2}\n"
        "  - {name: b, tipe: integer}\n",
        "study.yaml:3: parameters[1]: unknown key 'tipe'; did you mean 'type'?"},
+      {"parameters:\n  - {name: a, type: integer, min: 1, max: 2, "
+       "default_value: 1}\n",
+       "study.yaml:2: parameters[0]: unknown key 'default_value'; did you "
+       "mean 'default'?"},
       {"parameters:\n  - name: a\n    type: integr\n",
        "study.yaml:3: parameters[0].type: 'integr' is unknown; did you mean "
        "'integer'?"},

@@ -145,6 +145,9 @@ TEST(StudyDefinitionTest, MetricsMustBeDeclaredAndFinite) {
   metrics["speed"] = 1.0;
   EXPECT_EQ(FieldNamedBy((*definition)->CheckMetrics(metrics)),
             "metrics.speed");
+  EXPECT_THAT(
+      (*definition)->CheckMetrics(metrics),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'speed'")));
   metrics.clear();
   metrics[std::string(10'000, 'x')] = 1.0;
   EXPECT_EQ(FieldNamedBy((*definition)->CheckMetrics(metrics)), "metrics");

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/log.h"
 #include "base/mutex.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -27,6 +28,10 @@
 
 namespace cubicml {
 namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 class BackgroundTest : public ::testing::Test {
  protected:
@@ -183,6 +188,67 @@ class WatchedTrainer final : public Trainer {
   const std::unique_ptr<Trainer> trainer_ = NewLinearTrainer();
   mutable std::atomic<int> trained_{0};
 };
+
+// A model with these held-out figures.
+class FixedPredictor final : public Predictor {
+ public:
+  explicit FixedPredictor(double kendall_tau) {
+    quality_.set_kendall_tau(kendall_tau);
+  }
+  absl::string_view kind() const override { return "fixed"; }
+  absl::StatusOr<std::vector<Forecast>> Predict(
+      const FeatureMatrix& features) const override {
+    return std::vector<Forecast>(features.rows);
+  }
+  absl::StatusOr<std::vector<Forecast>> Score(
+      const FeatureMatrix& features) const override {
+    return std::vector<Forecast>(features.rows);
+  }
+  const v1::SurrogateQuality& quality() const override { return quality_; }
+  std::string Serialize() const override { return ""; }
+
+ private:
+  v1::SurrogateQuality quality_;
+};
+
+class FixedTrainer final : public Trainer {
+ public:
+  absl::StatusOr<std::unique_ptr<Predictor>> Train(
+      const Dataset&, Rng, std::stop_token) const override {
+    return std::make_unique<FixedPredictor>(-0.25);
+  }
+  absl::StatusOr<std::unique_ptr<Predictor>> Load(
+      absl::string_view) const override {
+    return absl::DataLossError("none was stored");
+  }
+};
+
+TEST_F(BackgroundTest, AModelThatRanksWorseThanChanceIsNewsAndNoError) {
+  const FixedTrainer trainer;
+  StudyServiceOptions options;
+  options.store = &store_;
+  options.trainer = &trainer;
+  options.clock = &clock_;
+  fixture_.Create("a", PlainStudy());
+  for (int i = 0; i < 20; ++i) {
+    const v1::Trial trial = fixture_.SuggestOne("a");
+    ASSERT_THAT(fixture_.Complete(trial.name(), {{"score", 1.0 * i}}), IsOk());
+  }
+  const auto service = StudyService::Create(options);
+  ASSERT_THAT(service, IsOk());
+  v1::GetStudyRequest get;
+  get.set_name("studies/a");
+  ASSERT_THAT((*service)->GetStudy(get), IsOk());
+  std::vector<std::string> log;
+  SetLogSink([&](LogLevel, absl::string_view line) { log.emplace_back(line); });
+  EXPECT_EQ((*service)->TrainPendingStudies({}), 0);
+  SetLogSink(nullptr);
+  ASSERT_EQ(log.size(), 1u);
+  EXPECT_THAT(
+      log[0],
+      AllOf(HasSubstr("level=info"), HasSubstr("the one before it stays"),
+            HasSubstr("kendall_tau = -0.25"), Not(HasSubstr("INTERNAL"))));
+}
 
 TEST_F(BackgroundTest, NothingIsTrainedTwiceBecauseTheStoreRefusesIt) {
   fixture_.Create("a", PlainStudy());

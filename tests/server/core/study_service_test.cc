@@ -88,6 +88,10 @@ TEST_F(StudyServiceTest, BadStudiesAreRefusedByFieldAndStoreNothing) {
   EXPECT_EQ(FieldNamedBy(status), "study.constraints[0].expression");
   EXPECT_THAT(status.message(), HasSubstr("study.constraints[0].expression"));
   request = MakeCreate();
+  request.mutable_study()->add_constraints()->set_expression("1 = 1");
+  EXPECT_EQ(FieldNamedBy(Create(request).status()),
+            "study.constraints[1].expression");
+  request = MakeCreate();
   request.set_request_id(std::string(65, 'x'));
   EXPECT_EQ(FieldNamedBy(Create(request).status()), "request_id");
   EXPECT_EQ(CountStudies(), 0U);
@@ -175,6 +179,12 @@ TEST_F(StudyServiceTest, AnUpdateThatWouldLoseTrialsIsRefused) {
   request.mutable_update_mask()->add_paths("objectives");
   EXPECT_EQ(FieldNamedBy(fixture_.service().UpdateStudy(request).status()),
             "update_mask");
+  request.mutable_update_mask()->set_paths(0, "constraints");
+  request.mutable_study()->add_constraints()->set_expression(
+      "schedule = 'none of them'");
+  EXPECT_EQ(FieldNamedBy(fixture_.service().UpdateStudy(request).status()),
+            "study.constraints[1].expression");
+  *request.mutable_study() = created;
   request.mutable_update_mask()->set_paths(0, "parameters");
   request.mutable_study()
       ->mutable_parameters(0)

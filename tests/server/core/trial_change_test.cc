@@ -175,6 +175,22 @@ TEST_F(TrialChangeTest, OnlyTheHolderMayChangeATrial) {
   EXPECT_THAT(Complete(request, &trial), IsOk());
 }
 
+TEST_F(TrialChangeTest, ATrialThatHasEndedIsNotSaidToBeHeld) {
+  v1::Trial trial = InState(v1::Trial::ACTIVE);
+  ASSERT_THAT(Complete(Completion(v1::Trial::SUCCEEDED), &trial), IsOk());
+  v1::CompleteTrialRequest another = Completion(v1::Trial::SUCCEEDED);
+  another.set_client_id("another");
+  const std::string ended =
+      "studies/a/trials/1 has ended already: it is SUCCEEDED since "
+      "1970-01-12T13:46:40Z";
+  for (const absl::Status& status :
+       {Complete(another, &trial),
+        Complete(Completion(v1::Trial::ABANDONED), &trial),
+        ApplyCancellation(now_, &trial)}) {
+    EXPECT_THAT(status, StatusIs(absl::StatusCode::kFailedPrecondition, ended));
+  }
+}
+
 TEST_F(TrialChangeTest, TheSameCompletionAgainChangesNothing) {
   for (const v1::Trial::State to :
        {v1::Trial::SUCCEEDED, v1::Trial::INFEASIBLE, v1::Trial::ABANDONED}) {

@@ -12,8 +12,6 @@
 namespace cubicml {
 namespace {
 
-using ::testing::HasSubstr;
-
 TEST(TrialStateTest, TheTableHoldsTheseTransitionsAndNoOthers) {
   const std::set<std::pair<v1::Trial::State, v1::Trial::State>> legal = {
       {v1::Trial::ACTIVE, v1::Trial::ACTIVE},
@@ -46,15 +44,26 @@ TEST(TrialStateTest, TheTableHoldsTheseTransitionsAndNoOthers) {
   }
 }
 
-TEST(TrialStateTest, AnIllegalTransitionSaysWhichStateIsNeeded) {
+TEST(TrialStateTest, ATrialThatHasEndedSaysHowAndWhen) {
   v1::Trial trial;
   trial.set_name("studies/a/trials/1");
   trial.set_state(v1::Trial::SUCCEEDED);
+  trial.mutable_end_time()->set_seconds(1'000'000);
   EXPECT_THAT(
       CheckTransition(trial, v1::Trial::ABANDONED, "CompleteTrial"),
       StatusIs(absl::StatusCode::kFailedPrecondition,
-               HasSubstr("studies/a/trials/1 is SUCCEEDED; CompleteTrial to "
-                         "ABANDONED needs it to be ACTIVE or STOPPING")));
+               "studies/a/trials/1 has ended already: it is SUCCEEDED since "
+               "1970-01-12T13:46:40Z"));
+}
+
+TEST(TrialStateTest, AnIllegalTransitionOfAHeldTrialNamesBothStates) {
+  v1::Trial trial;
+  trial.set_name("studies/a/trials/1");
+  trial.set_state(v1::Trial::STOPPING);
+  EXPECT_THAT(CheckTransition(trial, v1::Trial::ACTIVE, "Heartbeat"),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       "studies/a/trials/1 is STOPPING; Heartbeat cannot make "
+                       "it ACTIVE"));
 }
 
 TEST(TrialStateTest, ReasonsFitTheirStates) {

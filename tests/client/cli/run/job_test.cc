@@ -120,6 +120,17 @@ TEST_F(JobTest, ASignalIsSentOn) {
   EXPECT_EQ(end.ExitCode(), 5);
 }
 
+TEST_F(JobTest, AJobThatIsKilledSinceItDidNotStopEndsWithTheFirstSignal) {
+  signals_.SetHolding(true);
+  spec_.grace = absl::Milliseconds(200);
+  spec_.on_output = [&](bool, absl::string_view) { kill(getpid(), SIGINT); };
+  const JobEnd end =
+      RunShell("trap '' INT; echo ready; while :; do sleep 0.1; done");
+  EXPECT_TRUE(end.by_signal);
+  EXPECT_EQ(end.code, SIGKILL);
+  EXPECT_EQ(end.ExitCode(), 128 + SIGINT);
+}
+
 TEST_F(JobTest, WhatTheJobLeavesBehindIsEnded) {
   const absl::Duration before = clock_.Elapsed();
   EXPECT_EQ(RunShell("sleep 100 & echo $!").ExitCode(), 0);
