@@ -188,6 +188,8 @@ class ClientUnderTest final : public TuningServiceUnderTest {
     client_options.server = absl::StrCat("127.0.0.1:", made->server_->port());
     client_options.timeout = kNever;
     client_options.attempt_timeout = kNever;
+    // What clients of other languages take.
+    client_options.max_message_bytes = 4 << 20;
     auto client = TuningClient::Create(client_options);
     EXPECT_THAT(client, IsOk());
     if (!client.ok()) return nullptr;
