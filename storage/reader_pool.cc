@@ -10,6 +10,9 @@
 namespace cubicml {
 namespace {
 
+// How often somebody who waits for a connection is asked whether he still does.
+constexpr absl::Duration kCheckInterval = absl::Milliseconds(20);
+
 absl::Status ReadAtOneMoment(Database* db,
                              absl::FunctionRef<absl::Status(Database*)> read) {
   CUBICML_ASSIGN_OR_RETURN(Transaction transaction, Transaction::BeginRead(db));
@@ -34,33 +37,49 @@ absl::StatusOr<std::unique_ptr<ReaderPool>> ReaderPool::Open(
 }
 
 absl::Status ReaderPool::Read(absl::FunctionRef<absl::Status(Database*)> read) {
-  return ReadLeaving(0, read);
+  CUBICML_ASSIGN_OR_RETURN(std::unique_ptr<Database> db, Borrow(0, nullptr));
+  absl::Status status = ReadAtOneMoment(db.get(), read);
+  Return(std::move(db));
+  return status;
 }
 
 absl::Status ReaderPool::ReadLong(
+    const std::function<absl::Status()>& check,
     absl::FunctionRef<absl::Status(Database*)> read) {
-  return ReadLeaving(reserve_, read);
+  CUBICML_ASSIGN_OR_RETURN(std::unique_ptr<Database> db,
+                           Borrow(reserve_, check));
+  absl::Status status = ReadChecked(db.get(), check, [&](Database* checked) {
+    return ReadAtOneMoment(checked, read);
+  });
+  Return(std::move(db));
+  return status;
 }
 
-absl::Status ReaderPool::ReadLeaving(
-    size_t reserve, absl::FunctionRef<absl::Status(Database*)> read) {
-  std::unique_ptr<Database> db;
-  {
-    MutexLock lock(&mu_);
-    while (free_.size() <= reserve && !closed_) returned_.Wait(&mu_);
-    if (closed_) return absl::UnavailableError("the store is closed");
-    // The last returned one has the warmest cache.
-    db = std::move(free_.back());
-    free_.pop_back();
-    ++borrowed_;
+absl::StatusOr<std::unique_ptr<Database>> ReaderPool::Borrow(
+    size_t reserve, const std::function<absl::Status()>& check) {
+  MutexLock lock(&mu_);
+  while (free_.size() <= reserve && !closed_) {
+    if (check == nullptr) {
+      returned_.Wait(&mu_);
+      continue;
+    }
+    CUBICML_RETURN_IF_ERROR(check());
+    returned_.WaitFor(&mu_, kCheckInterval);
   }
-  absl::Status status = ReadAtOneMoment(db.get(), read);
+  if (closed_) return absl::UnavailableError("the store is closed");
+  // The last returned one has the warmest cache.
+  std::unique_ptr<Database> db = std::move(free_.back());
+  free_.pop_back();
+  ++borrowed_;
+  return db;
+}
+
+void ReaderPool::Return(std::unique_ptr<Database> db) {
   MutexLock lock(&mu_);
   free_.push_back(std::move(db));
   --borrowed_;
   // One alone might wake a long read, which has to leave it to a short one.
   returned_.NotifyAll();
-  return status;
 }
 
 void ReaderPool::Close() {

@@ -7,6 +7,7 @@
 #define CUBICML_STORAGE_READER_POOL_H_
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -29,8 +30,11 @@ class ReaderPool {
   // one moment. REQUIRES: `read` does not call the pool.
   absl::Status Read(absl::FunctionRef<absl::Status(Database*)> read);
   // The same for what may take long, as a list does that no index helps: one
-  // connection is left to the short ones, if there are two.
-  absl::Status ReadLong(absl::FunctionRef<absl::Status(Database*)> read);
+  // connection is left to the short ones, if there are two. The first error of
+  // `check` (null: none) ends the wait for a connection, or the read, and is
+  // returned.
+  absl::Status ReadLong(const std::function<absl::Status()>& check,
+                        absl::FunctionRef<absl::Status(Database*)> read);
 
   // Waits for the readers and closes. Read() is UNAVAILABLE from then on.
   void Close();
@@ -39,8 +43,9 @@ class ReaderPool {
   ReaderPool() = default;
 
   // Borrows a connection when more than `reserve` are free.
-  absl::Status ReadLeaving(size_t reserve,
-                           absl::FunctionRef<absl::Status(Database*)> read);
+  absl::StatusOr<std::unique_ptr<Database>> Borrow(
+      size_t reserve, const std::function<absl::Status()>& check);
+  void Return(std::unique_ptr<Database> db);
 
   size_t reserve_ = 0;  // for short reads
   Mutex mu_;

@@ -20,6 +20,8 @@ namespace {
 // Payload of an error that came from SQLite: its extended code in decimal.
 constexpr absl::string_view kCodePayloadUrl = "cubicml/sqlite_code";
 constexpr absl::Duration kLockedRetry = absl::Seconds(1);
+// About 50 us of work: an answer is hardly late, and asking costs nothing.
+constexpr int kInterruptSteps = 2000;
 
 // The one place where SQLite's codes get a meaning.
 absl::StatusCode StatusCodeOf(int extended_code) {
@@ -338,6 +340,35 @@ absl::Status Database::Checkpoint(bool truncate) {
 void Database::SetBusyTimeout(absl::Duration timeout) {
   sqlite3_busy_timeout(db_,
                        static_cast<int>(absl::ToInt64Milliseconds(timeout)));
+}
+
+void Database::SetInterrupt(std::function<bool()>* interrupt) {
+  if (interrupt == nullptr) {
+    sqlite3_progress_handler(db_, 0, nullptr, nullptr);
+    return;
+  }
+  sqlite3_progress_handler(
+      db_, kInterruptSteps,
+      [](void* asked) {
+        return (*static_cast<std::function<bool()>*>(asked))() ? 1 : 0;
+      },
+      interrupt);
+}
+
+absl::Status ReadChecked(Database* db,
+                         const std::function<absl::Status()>& check,
+                         absl::FunctionRef<absl::Status(Database*)> read) {
+  if (check == nullptr) return read(db);
+  CUBICML_RETURN_IF_ERROR(check());
+  absl::Status why;
+  std::function<bool()> interrupt = [&] {
+    why = check();
+    return !why.ok();
+  };
+  db->SetInterrupt(&interrupt);
+  absl::Status status = read(db);
+  db->SetInterrupt(nullptr);
+  return why.ok() ? status : why;
 }
 
 // ---- Savepoint and Transaction ----

@@ -7,12 +7,14 @@
 #define CUBICML_STORAGE_SQLITE_DB_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -126,6 +128,9 @@ class Database {
   // `truncate` it waits, and empties the log.
   absl::Status Checkpoint(bool truncate);
   void SetBusyTimeout(absl::Duration timeout);
+  // While statements run, `interrupt` is asked now and then; true ends them
+  // with an error. Null: they run to their end. Not owned.
+  void SetInterrupt(std::function<bool()>* interrupt);
 
  private:
   struct CachedStatement {
@@ -140,6 +145,13 @@ class Database {
   std::unique_ptr<int64_t> wal_frames_;  // SQLite holds its address
   absl::flat_hash_map<std::string, std::unique_ptr<CachedStatement>> cache_;
 };
+
+// Runs `read`, whose statements ask `check` (null: nothing) before the first
+// and every few thousand steps of SQLite's machine. Its first error interrupts
+// them, and is what is returned.
+absl::Status ReadChecked(Database* db,
+                         const std::function<absl::Status()>& check,
+                         absl::FunctionRef<absl::Status(Database*)> read);
 
 // A transaction inside a transaction that is undone unless it is released.
 class Savepoint {

@@ -31,6 +31,43 @@ struct ListRow {
   std::string bytes;
 };
 
+// A page that is being read. It is full when it is known what follows it.
+class PageRows {
+ public:
+  PageRows(const ListQuery& query, size_t max_bytes)
+      : query_(query), max_bytes_(max_bytes) {}
+
+  void Clear() {
+    rows_.clear();
+    bytes_ = 0;
+    full_ = false;
+  }
+  // How many rows to ask for.
+  size_t limit() const { return max_rows() + 1 - rows_.size(); }
+  bool full() const { return full_; }
+  // REQUIRES: it is not full.
+  void Add(PageCursor cursor, absl::string_view bytes) {
+    bytes_ += bytes.size();
+    full_ =
+        rows_.size() == max_rows() || (bytes_ > max_bytes_ && !rows_.empty());
+    if (!full_) rows_.push_back({std::move(cursor), std::string(bytes)});
+  }
+  const std::vector<ListRow>& rows() const { return rows_; }
+  // Empty when nothing follows.
+  std::string NextPageToken() const {
+    return full_ ? query_.NextPageToken(rows_.back().cursor) : "";
+  }
+
+ private:
+  size_t max_rows() const { return static_cast<size_t>(query_.page_size()); }
+
+  const ListQuery& query_;
+  const size_t max_bytes_;
+  std::vector<ListRow> rows_;
+  size_t bytes_ = 0;
+  bool full_ = false;
+};
+
 bool MayBeMissing(const FilterField& field) {
   return field.name == "objective" || field.name == "end_time";
 }
@@ -89,8 +126,8 @@ class ListHalf {
     absl::StrAppend(&sql_, source.id, direction, " LIMIT ?");
   }
 
-  // Appends at most `limit` rows.
-  absl::Status Read(Database* db, size_t limit, std::vector<ListRow>* rows) {
+  // Adds rows to the page until it is full.
+  absl::Status Read(Database* db, PageRows* page) {
     CUBICML_ASSIGN_OR_RETURN(Statement list, db->Prepare(sql_));
     int index = 0;
     if (source_.study.has_value()) list.BindInt(++index, source_.study->value);
@@ -101,13 +138,13 @@ class ListHalf {
     for (const FilterValue& value : filter_.values) {
       list.BindValue(++index, value);
     }
-    list.BindInt(++index, static_cast<int64_t>(limit));
-    while (true) {
+    list.BindInt(++index, static_cast<int64_t>(page->limit()));
+    while (!page->full()) {
       CUBICML_ASSIGN_OR_RETURN(const bool found, list.Step());
-      if (!found) return absl::OkStatus();
-      rows->push_back(
-          {{KeyOf(list, 0, type_), list.Int(1)}, std::string(list.Blob(2))});
+      if (!found) break;
+      page->Add({KeyOf(list, 0, type_), list.Int(1)}, list.Blob(2));
     }
+    return absl::OkStatus();
   }
 
  private:
@@ -121,31 +158,19 @@ class ListHalf {
   bool compare_key_ = false;
 };
 
-// The rows of a page and one more when there is a next page.
 absl::Status ReadRows(Database* db, const ListSource& source,
-                      const ListQuery& query, std::vector<ListRow>* rows) {
-  const size_t wanted = static_cast<size_t>(query.page_size()) + 1;
-  rows->clear();
+                      const ListQuery& query, PageRows* page) {
+  page->Clear();
   const bool past_keys =
       query.cursor().has_value() &&
       std::holds_alternative<std::monostate>(query.cursor()->key);
   if (!past_keys) {
-    CUBICML_RETURN_IF_ERROR(
-        ListHalf(source, query, true).Read(db, wanted, rows));
+    CUBICML_RETURN_IF_ERROR(ListHalf(source, query, true).Read(db, page));
   }
-  if (rows->size() < wanted && MayBeMissing(*query.order().field)) {
-    CUBICML_RETURN_IF_ERROR(
-        ListHalf(source, query, false).Read(db, wanted - rows->size(), rows));
+  if (!page->full() && MayBeMissing(*query.order().field)) {
+    CUBICML_RETURN_IF_ERROR(ListHalf(source, query, false).Read(db, page));
   }
   return absl::OkStatus();
-}
-
-// Drops the row beyond the page. Returns the next page's token.
-std::string CutPage(const ListQuery& query, std::vector<ListRow>* rows) {
-  const auto page_size = static_cast<size_t>(query.page_size());
-  if (rows->size() <= page_size) return "";
-  rows->resize(page_size);
-  return query.NextPageToken(rows->back().cursor);
 }
 
 template <typename Message>
@@ -164,12 +189,13 @@ absl::StatusOr<StudyPage> SqliteStudyStore::ListStudies(
   const ListSource source{
       "studies CROSS JOIN study_definitions ON study_id = id", "id",
       "definition", std::nullopt};
-  std::vector<ListRow> rows;
-  CUBICML_RETURN_IF_ERROR(ReadLong(
-      [&](Database* db) { return ReadRows(db, source, query, &rows); }));
+  PageRows read(query, options.max_bytes);
+  CUBICML_RETURN_IF_ERROR(ReadLong(options.check, [&](Database* db) {
+    return ReadRows(db, source, query, &read);
+  }));
   StudyPage page;
-  page.next_page_token = CutPage(query, &rows);
-  for (const ListRow& row : rows) {
+  page.next_page_token = read.NextPageToken();
+  for (const ListRow& row : read.rows()) {
     StoredStudy& stored = page.studies.emplace_back();
     stored.id = StudyId{row.cursor.id};
     CUBICML_RETURN_IF_ERROR(ParseInto(row.bytes, &stored.study));
@@ -182,12 +208,13 @@ absl::StatusOr<TrialPage> SqliteStudyStore::ListTrials(
   CUBICML_ASSIGN_OR_RETURN(const ListQuery query,
                            ListQuery::ForTrials(study, options));
   const ListSource source{"trials", "number", "trial", study};
-  std::vector<ListRow> rows;
-  CUBICML_RETURN_IF_ERROR(ReadLong(
-      [&](Database* db) { return ReadRows(db, source, query, &rows); }));
+  PageRows read(query, options.max_bytes);
+  CUBICML_RETURN_IF_ERROR(ReadLong(options.check, [&](Database* db) {
+    return ReadRows(db, source, query, &read);
+  }));
   TrialPage page;
-  page.next_page_token = CutPage(query, &rows);
-  for (const ListRow& row : rows) {
+  page.next_page_token = read.NextPageToken();
+  for (const ListRow& row : read.rows()) {
     CUBICML_RETURN_IF_ERROR(ParseInto(row.bytes, &page.trials.emplace_back()));
   }
   return page;
@@ -196,19 +223,20 @@ absl::StatusOr<TrialPage> SqliteStudyStore::ListTrials(
 // In pages of one moment each: a reader that stays would keep the log from
 // being emptied, and `visit` may take its time or call the store.
 absl::Status SqliteStudyStore::ScanTrials(
-    StudyId study, TrialNumber after, absl::string_view filter,
+    StudyId study, const ScanOptions& options,
     const std::function<absl::Status(v1::Trial&&)>& visit) {
-  CUBICML_ASSIGN_OR_RETURN(const Filter parsed, ParseTrialFilter(filter));
+  CUBICML_ASSIGN_OR_RETURN(const Filter parsed,
+                           ParseTrialFilter(options.filter));
   const SqlCondition condition = parsed.ToSql();
   const std::string sql = absl::StrCat(
       "SELECT number, trial FROM trials WHERE study_id = ?1 AND number > ?2 "
       "AND ",
       condition.sql, " ORDER BY number LIMIT ", kScanPageTrials);
-  int64_t last = after.value;
+  int64_t last = options.after.value;
   std::vector<std::string> page;
   do {
     page.clear();
-    const absl::Status read = ReadLong([&](Database* db) -> absl::Status {
+    const auto read_page = [&](Database* db) -> absl::Status {
       CUBICML_ASSIGN_OR_RETURN(Statement scan, db->Prepare(sql));
       scan.BindInt(1, study.value);
       scan.BindInt(2, last);
@@ -222,8 +250,8 @@ absl::Status SqliteStudyStore::ScanTrials(
         last = scan.Int(0);
         page.emplace_back(scan.Blob(1));
       }
-    });
-    CUBICML_RETURN_IF_ERROR(read);
+    };
+    CUBICML_RETURN_IF_ERROR(ReadLong(options.check, read_page));
     for (const std::string& bytes : page) {
       v1::Trial trial;
       CUBICML_RETURN_IF_ERROR(ParseInto(bytes, &trial));

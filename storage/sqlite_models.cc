@@ -28,9 +28,10 @@ int64_t DurationMicros(const google::protobuf::Duration& duration) {
 
 // ---- CreateModel ----
 
+// A study that is set aside to be deleted is gone (sqlite_deletes.cc).
 constexpr absl::string_view kLatestVersionSql =
     "SELECT (SELECT max(version) FROM models WHERE study_id = ?1) "
-    "FROM studies WHERE id = ?1";
+    "FROM studies WHERE id = ?1 AND name NOT LIKE 'deleted/%'";
 constexpr absl::string_view kInsertModelSql =
     "INSERT INTO models (study_id, version, kind, rows, kendall_tau, "
     "coverage90, feasibility_auc, training_time_us, create_time_us, quality, "

@@ -140,8 +140,10 @@ absl::Status SqliteStudyStore::Read(
 }
 
 absl::Status SqliteStudyStore::ReadLong(
-    absl::FunctionRef<absl::Status(Database*)> read) {
-  return readers_ != nullptr ? readers_->ReadLong(read) : queue_.Apply(read);
+    const ReadCheck& check, absl::FunctionRef<absl::Status(Database*)> read) {
+  if (readers_ != nullptr) return readers_->ReadLong(check, read);
+  return queue_.Apply(
+      [&](Database* db) { return ReadChecked(db, check, read); });
 }
 
 int64_t SqliteStudyStore::NowMicros() const {

@@ -89,7 +89,7 @@ class SqliteStudyStore final : public StudyStore {
   absl::StatusOr<TrialPage> ListTrials(StudyId study,
                                        const ListOptions& options) override;
   absl::Status ScanTrials(
-      StudyId study, TrialNumber after, absl::string_view filter,
+      StudyId study, const ScanOptions& options,
       const std::function<absl::Status(v1::Trial&&)>& visit) override;
   absl::StatusOr<std::map<v1::Trial::State, int64_t>> CountTrials(
       StudyId study) override;
@@ -108,8 +108,10 @@ class SqliteStudyStore final : public StudyStore {
 
   // All that `read` sees is of one moment. It must not call the store.
   absl::Status Read(absl::FunctionRef<absl::Status(Database*)> read);
-  // For lists and scans, which may take long: updates never wait for them.
-  absl::Status ReadLong(absl::FunctionRef<absl::Status(Database*)> read);
+  // For lists and scans, which may take long: updates never wait for them, and
+  // `check` ends them.
+  absl::Status ReadLong(const ReadCheck& check,
+                        absl::FunctionRef<absl::Status(Database*)> read);
   // Deletes a study that was set aside, in pieces that let others in between.
   absl::Status DeleteSetAside(int64_t id);
   // All of those that an end of the process has left.

@@ -34,9 +34,11 @@ absl::StatusOr<v1::Trial> ParseTrial(absl::string_view bytes) {
 
 // ---- CreateTrials ----
 
+// A study that is set aside to be deleted is gone (sqlite_deletes.cc).
 constexpr absl::string_view kTakeNumbersSql =
     "UPDATE studies SET next_trial_number = next_trial_number + ?2 "
-    "WHERE id = ?1 RETURNING next_trial_number, name, objective";
+    "WHERE id = ?1 AND name NOT LIKE 'deleted/%' RETURNING next_trial_number, "
+    "name, objective";
 constexpr absl::string_view kInsertTrialSql =
     "INSERT INTO trials (study_id, number, state, reason, source, objective, "
     "client_id, attempt, late, create_time_us, update_time_us, end_time_us, "

@@ -45,6 +45,16 @@ struct StoredStudy {
   v1::Study study;
 };
 
+// Whether somebody still waits for what a long read finds: the first error ends
+// the read and is its answer. Asked before the read, and often while it goes
+// on, by whatever thread reads: it must be quick, and must not call the store.
+// Null: it is waited for.
+using ReadCheck = std::function<absl::Status()>;
+
+// Of the resources in one page, serialized. Lets an answer, with what surrounds
+// them, stay below the 4 MiB that gRPC takes by default.
+inline constexpr size_t kMaxPageBytes = size_t{3} << 20;
+
 // A page of a list. `order_by` and `filter` are those of the request
 // (tuning_service.proto); `page_token` is one that the store gave for the same
 // order and filter, or empty.
@@ -53,6 +63,17 @@ struct ListOptions {
   std::string page_token;
   std::string filter;
   std::string order_by;
+  // A page ends before the resource that would make it larger; it has one at
+  // least.
+  size_t max_bytes = kMaxPageBytes;
+  ReadCheck check;
+};
+
+// Every trial with a number above `after` that `filter` lets through.
+struct ScanOptions {
+  TrialNumber after = {};
+  std::string filter = {};
+  ReadCheck check = {};
 };
 
 struct StudyPage {
@@ -134,11 +155,11 @@ class StudyStore {
   // INVALID_ARGUMENT for a bad token, filter or order.
   virtual absl::StatusOr<TrialPage> ListTrials(StudyId study,
                                                const ListOptions& options) = 0;
-  // Every trial with a number above `after` that `filter` lets through, by
-  // number, without holding more than a page in memory. Stops with the
-  // visitor's first error and returns it.
+  // Visits trials by number, without holding more than a page in memory. Stops
+  // with the visitor's first error and returns it. INVALID_ARGUMENT for a bad
+  // filter.
   virtual absl::Status ScanTrials(
-      StudyId study, TrialNumber after, absl::string_view filter,
+      StudyId study, const ScanOptions& options,
       const std::function<absl::Status(v1::Trial&&)>& visit) = 0;
   // How many trials of the study are in each state; states without any may be
   // left out, and a study that is gone has none. Quick even for a study of a

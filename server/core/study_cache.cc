@@ -2,14 +2,56 @@
 
 #include "server/core/study_cache.h"
 
+#include <memory>
+#include <utility>
+
 #include "absl/status/status.h"
+#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
+#include "base/field_error.h"
 #include "base/status_macros.h"
 
 namespace cubicml {
 
-StudyCache::StudyCache(StudyLoaderOptions options, size_t max_studies)
-    : options_(options), max_studies_(max_studies) {}
+namespace {
+
+// Loads that wait for a thread; more are refused.
+constexpr size_t kMaxQueuedLoads = 1024;
+constexpr absl::Duration kRetryDelay = absl::Seconds(1);
+
+std::unique_ptr<Executor> NewLoaders(size_t threads) {
+  if (threads == 0) return std::make_unique<InlineExecutor>();
+  return std::make_unique<ThreadPool>("loader", threads, kMaxQueuedLoads);
+}
+
+absl::Status TooManyLoadsError() {
+  absl::Status status =
+      absl::ResourceExhaustedError("too many studies are being loaded");
+  status.SetPayload(
+      kRetryDelayMsPayloadUrl,
+      absl::Cord(absl::StrCat(absl::ToInt64Milliseconds(kRetryDelay))));
+  return status;
+}
+
+absl::Status StillClosedError(absl::string_view name) {
+  return absl::DeadlineExceededError(
+      absl::StrCat(name, " is being loaded or changed: try again"));
+}
+
+}  // namespace
+
+StudyCache::StudyCache(StudyLoaderOptions options, size_t max_studies,
+                       size_t load_threads)
+    : options_(std::move(options)),
+      max_studies_(max_studies),
+      loaders_(NewLoaders(load_threads)) {
+  options_.check = [this] {
+    return closing_ ? absl::UnavailableError("the service is closing")
+                    : absl::OkStatus();
+  };
+}
+
+StudyCache::~StudyCache() { closing_ = true; }
 
 bool StudyCache::WaitForChangeLocked(absl::Duration deadline) {
   const absl::Duration left = deadline - options_.clock->Elapsed();
@@ -38,10 +80,7 @@ absl::StatusOr<StudyCache::Handle> StudyCache::AcquireBefore(
     const std::string& name, absl::Duration deadline) {
   {
     MutexLock lock(&mu_);
-    if (!WaitUntilOpenLocked(name, deadline)) {
-      return absl::DeadlineExceededError(
-          absl::StrCat(name, " is being loaded or changed: try again"));
-    }
+    if (!WaitUntilOpenLocked(name, deadline)) return StillClosedError(name);
     Entry& entry = entries_[name];
     if (entry.study != nullptr) {
       ++entry.users;
@@ -50,21 +89,47 @@ absl::StatusOr<StudyCache::Handle> StudyCache::AcquireBefore(
     }
     entry.closed = true;
   }
+  const auto load = std::make_shared<Load>();
+  if (!loaders_->TrySchedule(
+          [this, name, load] { RunLoad(name, load.get()); })) {
+    MutexLock lock(&mu_);
+    entries_.erase(name);
+    changed_.NotifyAll();
+    return TooManyLoadsError();
+  }
+  return AwaitLoad(name, deadline, load.get());
+}
+
+void StudyCache::RunLoad(const std::string& name, Load* load) {
   absl::StatusOr<std::shared_ptr<StudyState>> loaded =
       LoadStudy(options_, name);
   MutexLock lock(&mu_);
   changed_.NotifyAll();
-  if (!loaded.ok()) {
+  load->done = true;
+  load->result = std::move(loaded);
+  if (!load->result.ok()) {
+    // Only who began it is told: to others who wait the study may be new.
     entries_.erase(name);
-    return loaded.status();
+    return;
   }
   Entry& entry = entries_[name];
-  entry.study = *loaded;
+  entry.study = *load->result;
   entry.closed = false;
-  entry.users = 1;
+  entry.users = load->awaited ? 1 : 0;
   entry.last_used = ++uses_;
   EvictLocked();
-  return Handle(this, name, *std::move(loaded), /*exclusive=*/false);
+}
+
+absl::StatusOr<StudyCache::Handle> StudyCache::AwaitLoad(
+    const std::string& name, absl::Duration deadline, Load* load) {
+  MutexLock lock(&mu_);
+  while (!load->done) {
+    if (WaitForChangeLocked(deadline) || load->done) continue;
+    load->awaited = false;
+    return StillClosedError(name);
+  }
+  CUBICML_RETURN_IF_ERROR(load->result.status());
+  return Handle(this, name, *load->result, /*exclusive=*/false);
 }
 
 absl::StatusOr<StudyCache::Handle> StudyCache::AcquireExclusive(

@@ -6,6 +6,7 @@
 #ifndef CUBICML_SERVER_CORE_STUDY_CACHE_H_
 #define CUBICML_SERVER_CORE_STUDY_CACHE_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -16,6 +17,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "base/executor.h"
 #include "base/mutex.h"
 #include "base/strong_id.h"
 #include "server/core/study_loader.h"
@@ -61,15 +63,22 @@ class StudyCache {
     bool drop_ = false;
   };
 
-  StudyCache(StudyLoaderOptions options, size_t max_studies);
+  // Studies are loaded on `load_threads` threads of the cache's own, so that
+  // whoever waits for one may leave; 0: on the thread of who wants it, who
+  // waits until it is there.
+  StudyCache(StudyLoaderOptions options, size_t max_studies,
+             size_t load_threads = 0);
+  // Ends what is being loaded.
+  ~StudyCache();
 
-  // Loads the study when it is not in memory; of those who want it meanwhile
-  // one loads, and the others wait for at most kMaxWait. NOT_FOUND; UNAVAILABLE
-  // when the wait was in vain; and the loader's.
+  // Loads the study when it is not in memory, once for all who want it; they
+  // wait for at most kMaxWait. NOT_FOUND; UNAVAILABLE when the wait was in
+  // vain, and RESOURCE_EXHAUSTED when too many are being loaded; and the
+  // loader's.
   static constexpr absl::Duration kMaxWait = absl::Seconds(10);
   absl::StatusOr<Handle> Acquire(const std::string& name);
-  // The same, but DEADLINE_EXCEEDED when others still load or change the study
-  // at `deadline`, on Clock::Elapsed.
+  // The same, but DEADLINE_EXCEEDED when it is still being loaded or changed at
+  // `deadline`, on Clock::Elapsed. A load goes on, for who comes later.
   absl::StatusOr<Handle> AcquireBefore(const std::string& name,
                                        absl::Duration deadline);
   // Waits until nobody uses the study and keeps others out while the handle
@@ -92,7 +101,19 @@ class StudyCache {
     bool closed = false;  // being loaded or changed: wait
     uint64_t last_used = 0;
   };
+  // One load, shared by who began it and the thread that carries it out.
+  // Guarded by mu_.
+  struct Load {
+    bool awaited = true;  // by who began it
+    bool done = false;
+    absl::StatusOr<std::shared_ptr<StudyState>> result =
+        absl::UnknownError("not loaded");
+  };
 
+  // REQUIRES: the entry is closed for this load.
+  void RunLoad(const std::string& name, Load* load);
+  absl::StatusOr<Handle> AwaitLoad(const std::string& name,
+                                   absl::Duration deadline, Load* load);
   void Release(const std::string& name, bool exclusive, bool drop);
   // False when `deadline` has passed.
   bool WaitForChangeLocked(absl::Duration deadline)
@@ -102,13 +123,16 @@ class StudyCache {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void EvictLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  const StudyLoaderOptions options_;
+  StudyLoaderOptions options_;
   const size_t max_studies_;
+  std::atomic<bool> closing_ = false;
 
   mutable Mutex mu_;
   CondVar changed_;
   std::map<std::string, Entry> entries_ ABSL_GUARDED_BY(mu_);
   uint64_t uses_ ABSL_GUARDED_BY(mu_) = 0;
+  // Last: what they do uses the members above.
+  const std::unique_ptr<Executor> loaders_;
 };
 
 }  // namespace cubicml

@@ -163,10 +163,7 @@ bool IsConstrained(const v1::Study& study) {
                      });
 }
 
-// With a context, how many configurations are valid is known only when a
-// suggestion is asked for; the searcher refuses then.
 absl::Status CheckExhaustive(const SearchSpace& space, bool constrained) {
-  if (!space.context_fields().empty()) return absl::OkStatus();
   double combinations = 1.0;
   for (const Knob& knob : space.knobs()) {
     combinations *= static_cast<double>(knob.levels.size());
@@ -174,6 +171,9 @@ absl::Status CheckExhaustive(const SearchSpace& space, bool constrained) {
   if (combinations <= static_cast<double>(kMaxExhaustivePoints)) {
     return absl::OkStatus();
   }
+  // How many configurations a context leaves is known only when a suggestion is
+  // asked for; the searcher refuses then.
+  if (constrained && !space.context_fields().empty()) return absl::OkStatus();
   // Counting takes seconds; without constraints there is nothing to count.
   if (constrained) {
     CUBICML_ASSIGN_OR_RETURN(const Context context, space.ParseContext({}));
@@ -319,6 +319,14 @@ bool StudyDefinition::HasAnyObjective(const MetricMap& metrics) const {
                      [&](const MetricSchema& metric) {
                        return metric.objective && metrics.contains(metric.name);
                      });
+}
+
+std::string StudyDefinition::MissingConstrained(
+    const MetricMap& metrics) const {
+  for (const v1::MetricConstraint& constraint : study_.metric_constraints()) {
+    if (!metrics.contains(constraint.metric())) return constraint.metric();
+  }
+  return "";
 }
 
 std::vector<double> StudyDefinition::ParseMetrics(

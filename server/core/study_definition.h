@@ -66,6 +66,8 @@ class StudyDefinition {
   // The first objective that is missing; empty when none is.
   std::string MissingObjective(const MetricMap& metrics) const;
   bool HasAnyObjective(const MetricMap& metrics) const;
+  // The first metric with a constraint that is missing; empty when none is.
+  std::string MissingConstrained(const MetricMap& metrics) const;
   // In the order of metrics(), NaN where not measured.
   std::vector<double> ParseMetrics(const MetricMap& metrics) const;
   // The metric constraints in numbers; without those that wait for a baseline.

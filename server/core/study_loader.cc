@@ -31,7 +31,7 @@ absl::Duration LeaseLeft(const StudyLoaderOptions& options,
 
 absl::Status LoadTrials(const StudyLoaderOptions& options, StudyState* study) {
   return options.store->ScanTrials(
-      study->id(), TrialNumber{0}, "", [&](v1::Trial&& trial) {
+      study->id(), {.check = options.check}, [&](v1::Trial&& trial) {
         const v1::Trial::State state = trial.state();
         const std::string name = trial.name();
         const absl::Duration lease_left =

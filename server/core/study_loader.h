@@ -24,6 +24,8 @@ struct StudyLoaderOptions {
   // When this process started, on Clock::Elapsed: no lease lapses before its
   // holder had one lease's time to reach it.
   absl::Duration start;
+  // Ends a load that nobody needs any more.
+  ReadCheck check = {};
 };
 
 // NOT_FOUND; DATA_LOSS when its definition cannot be read. A trial or model

@@ -119,7 +119,7 @@ StudyService::State::State(StudyServiceOptions options_in)
     : options(options_in),
       cache({options.store, options.trainer, options.clock,
              options.clock->Elapsed()},
-            options.max_cached_studies),
+            options.max_cached_studies, options.load_threads),
       timer(options.clock) {}
 
 absl::StatusOr<StudyService::State::Change> StudyService::State::ChangeTrial(
@@ -236,8 +236,9 @@ absl::StatusOr<v1::Study> StudyService::GetStudy(
 }
 
 absl::StatusOr<v1::ListStudiesResponse> StudyService::ListStudies(
-    const v1::ListStudiesRequest& request) {
+    const v1::ListStudiesRequest& request, const ReadCheck& check) {
   ListOptions options;
+  options.check = check;
   CUBICML_ASSIGN_OR_RETURN(options.page_size,
                            ParsePageSize(request.page_size()));
   options.page_token = request.page_token();

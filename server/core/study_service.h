@@ -54,6 +54,9 @@ struct StudyServiceOptions {
   absl::Duration default_deadline = absl::Seconds(5);
   // Studies held in memory; the least recently used are dropped.
   size_t max_cached_studies = 256;
+  // That read studies into memory, so that no call waits beyond its deadline.
+  // 0: the calls do it themselves, which is the same each time.
+  size_t load_threads = 0;
 };
 
 // Thread-safe. Each method lists its codes in tuning_service.proto; all pass on
@@ -66,8 +69,9 @@ class StudyService {
 
   absl::StatusOr<v1::Study> CreateStudy(const v1::CreateStudyRequest& request);
   absl::StatusOr<v1::Study> GetStudy(const v1::GetStudyRequest& request);
+  // `check` ends a read that nobody waits for any more; so in the other lists.
   absl::StatusOr<v1::ListStudiesResponse> ListStudies(
-      const v1::ListStudiesRequest& request);
+      const v1::ListStudiesRequest& request, const ReadCheck& check = nullptr);
   absl::StatusOr<v1::Study> UpdateStudy(const v1::UpdateStudyRequest& request);
   absl::Status DeleteStudy(const v1::DeleteStudyRequest& request);
 
@@ -90,13 +94,13 @@ class StudyService {
                             v1::ImportTrialsResponse* response);
   absl::StatusOr<v1::Trial> GetTrial(const v1::GetTrialRequest& request);
   absl::StatusOr<v1::ListTrialsResponse> ListTrials(
-      const v1::ListTrialsRequest& request);
+      const v1::ListTrialsRequest& request, const ReadCheck& check = nullptr);
   // The trials with a number above `after`. Stops with the first error of
   // `write` and returns it, so that a transport can take them page by page.
   absl::Status ExportTrials(
       const v1::ExportTrialsRequest& request,
       const std::function<absl::Status(v1::Trial&&)>& write,
-      TrialNumber after = {});
+      TrialNumber after = {}, const ReadCheck& check = nullptr);
   absl::StatusOr<v1::ListOptimalTrialsResponse> ListOptimalTrials(
       const v1::ListOptimalTrialsRequest& request);
   absl::StatusOr<v1::PredictResponse> Predict(

@@ -56,10 +56,12 @@ struct StudyService::State {
                                          const SuggestionCall& call,
                                          const std::string& client_id);
   // Stores what was picked; what could not be stored may be picked again.
+  // INVALID_ARGUMENT naming count when the answer, which also holds `held`,
+  // would be too large.
   absl::StatusOr<std::vector<v1::Trial>> CreateTrials(
       StudyState* study, const v1::SuggestTrialsRequest& request,
       const SuggestionCall& call, const std::vector<Pick>& picks,
-      const RequestKey& key);
+      const std::vector<v1::Trial>& held, const RequestKey& key);
 
   // ---- Background (study_service_background.cc) ----
 

@@ -78,6 +78,21 @@ v1::SuggestTrialsResponse BusyResponse(absl::string_view detail) {
   return response;
 }
 
+// An answer that the wire refuses must be refused before its trials are stored.
+absl::Status CheckAnswerSize(const std::vector<v1::Trial>& held,
+                             const std::vector<v1::Trial>& created) {
+  size_t bytes = 0;
+  for (const v1::Trial& trial : held) bytes += trial.ByteSizeLong();
+  for (const v1::Trial& trial : created) bytes += trial.ByteSizeLong();
+  const size_t count = held.size() + created.size();
+  if (bytes <= kMaxPageBytes || count == 1) return absl::OkStatus();
+  return FieldError(
+      "count",
+      absl::StrCat(count, " trials of this study take ", bytes,
+                   " bytes, more than one answer may have; ask for at most ",
+                   std::max<size_t>(1, count * kMaxPageBytes / bytes)));
+}
+
 // The first `count` different ones, by number.
 void SetTrials(std::vector<v1::Trial> trials, size_t count,
                v1::SuggestTrialsResponse* response) {
@@ -130,13 +145,18 @@ std::vector<v1::Trial> StudyService::State::RenewHeldTrials(
 absl::StatusOr<std::vector<v1::Trial>> StudyService::State::CreateTrials(
     StudyState* study, const v1::SuggestTrialsRequest& request,
     const SuggestionCall& call, const std::vector<Pick>& picks,
-    const RequestKey& key) {
+    const std::vector<v1::Trial>& held, const RequestKey& key) {
   if (picks.empty()) return std::vector<v1::Trial>();
   const StudyDefinition& definition = study->definition();
   std::vector<v1::Trial> trials;
   for (const Pick& pick : picks) {
     trials.push_back(MakeTrial(definition, request, call.context, pick,
                                options.clock->Now()));
+  }
+  const absl::Status size = CheckAnswerSize(held, trials);
+  if (!size.ok()) {
+    ReleasePicks(call, picks, {}, study);
+    return size;
   }
   const uint64_t ticket = study->NewTicket();
   absl::StatusOr<std::vector<v1::Trial>> created =
@@ -215,9 +235,9 @@ absl::StatusOr<v1::SuggestTrialsResponse> StudyService::SuggestTrials(
       if (cancelled) return absl::CancelledError("the client went away");
       return BusyResponse("the deadline came before a trial could be made");
     }
-    CUBICML_ASSIGN_OR_RETURN(
-        std::vector<v1::Trial> created,
-        state_->CreateTrials(study.get(), request, call, choice.picks, key));
+    CUBICML_ASSIGN_OR_RETURN(std::vector<v1::Trial> created,
+                             state_->CreateTrials(study.get(), request, call,
+                                                  choice.picks, trials, key));
     for (v1::Trial& trial : created) {
       state_->observer().OnSuggestion(request.parent(),
                                       trial.suggestion().source(), thinking);

@@ -192,9 +192,10 @@ absl::StatusOr<v1::Trial> StudyService::GetTrial(
 }
 
 absl::StatusOr<v1::ListTrialsResponse> StudyService::ListTrials(
-    const v1::ListTrialsRequest& request) {
+    const v1::ListTrialsRequest& request, const ReadCheck& check) {
   CUBICML_RETURN_IF_ERROR(CheckStudyName("parent", request.parent()));
   ListOptions options;
+  options.check = check;
   CUBICML_ASSIGN_OR_RETURN(options.page_size,
                            ParsePageSize(request.page_size()));
   options.page_token = request.page_token();
@@ -214,11 +215,14 @@ absl::StatusOr<v1::ListTrialsResponse> StudyService::ListTrials(
 
 absl::Status StudyService::ExportTrials(
     const v1::ExportTrialsRequest& request,
-    const std::function<absl::Status(v1::Trial&&)>& write, TrialNumber after) {
+    const std::function<absl::Status(v1::Trial&&)>& write, TrialNumber after,
+    const ReadCheck& check) {
   CUBICML_RETURN_IF_ERROR(CheckStudyName("parent", request.parent()));
   CUBICML_ASSIGN_OR_RETURN(const StudyId study,
                            state_->cache.FindId(request.parent()));
-  return state_->store().ScanTrials(study, after, request.filter(), write);
+  return state_->store().ScanTrials(
+      study, {.after = after, .filter = request.filter(), .check = check},
+      write);
 }
 
 absl::StatusOr<v1::ListOptimalTrialsResponse> StudyService::ListOptimalTrials(
@@ -233,11 +237,20 @@ absl::StatusOr<v1::ListOptimalTrialsResponse> StudyService::ListOptimalTrials(
       const std::vector<bool> matches,
       MatchContexts(study->definition(), study->Contexts(), request.context()));
   v1::ListOptimalTrialsResponse response;
+  size_t bytes = 0;
   for (const TrialNumber number :
        FindOptimalTrials(study->definition(), study->Rows(), matches,
                          static_cast<size_t>(limit))) {
     CUBICML_ASSIGN_OR_RETURN(*response.add_trials(),
                              state_->store().GetTrial(study->id(), number));
+    const int count = response.trials_size();
+    bytes += response.trials(count - 1).ByteSizeLong();
+    if (bytes <= kMaxPageBytes || count == 1) continue;
+    return FieldError(
+        "page_size",
+        absl::StrCat("more than ", count - 1,
+                     " of these trials are too large for one answer; ask for "
+                     "at most as many"));
   }
   return response;
 }
@@ -280,6 +293,13 @@ absl::StatusOr<v1::PredictResponse> StudyService::Predict(
   for (size_t i = 0; i < forecasts.size(); ++i) {
     *response.add_predictions() =
         FormatPrediction(definition, forecasts[i], bounds[i]);
+  }
+  const size_t bytes = response.ByteSizeLong();
+  if (bytes > kMaxPageBytes && response.predictions_size() > 1) {
+    return FieldError(
+        "configurations",
+        absl::StrCat("their predictions take ", bytes,
+                     " bytes, more than one answer may have; ask for fewer"));
   }
   return response;
 }

@@ -136,8 +136,11 @@ void StudyState::AddRowLocked(const ParsedTrial& parsed,
   row.point = parsed.point;
   row.key = parsed.key;
   row.feasible = parsed.trial.state() == v1::Trial::SUCCEEDED;
-  row.ran =
-      row.feasible || parsed.trial.reason() == v1::Trial::METRIC_CONSTRAINT;
+  // A measurement that is not kept is one all the same.
+  const v1::Trial::Reason reason = parsed.trial.reason();
+  row.ran = row.feasible || reason == v1::Trial::METRIC_CONSTRAINT ||
+            (reason == v1::Trial::NO_MEASUREMENT &&
+             definition_->HasAnyObjective(parsed.trial.metrics()));
   row.metrics = definition_->ParseMetrics(parsed.trial.metrics());
   FeatureMatrix features;
   features.columns = definition_->featurizer().columns();

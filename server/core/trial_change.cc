@@ -139,10 +139,18 @@ void ApplyMetricConstraints(const StudyDefinition& definition,
   if (trial->state() != v1::Trial::SUCCEEDED) return;
   const std::optional<std::string> violation =
       definition.FindViolation(trial->metrics(), baseline);
-  if (!violation.has_value()) return;
+  const std::string missing = definition.MissingConstrained(trial->metrics());
+  if (violation.has_value()) {
+    trial->set_reason(v1::Trial::METRIC_CONSTRAINT);
+    trial->set_reason_detail(*violation);
+  } else if (!missing.empty()) {
+    trial->set_reason(v1::Trial::NO_MEASUREMENT);
+    trial->set_reason_detail(
+        absl::StrCat(missing, " has a constraint and was not measured"));
+  } else {
+    return;
+  }
   trial->set_state(v1::Trial::INFEASIBLE);
-  trial->set_reason(v1::Trial::METRIC_CONSTRAINT);
-  trial->set_reason_detail(*violation);
 }
 
 absl::Status CheckHeartbeat(const v1::HeartbeatRequest& request,

@@ -19,7 +19,7 @@ absl::Status CheckAwaited(const grpc::CallbackServerContext& context,
                           const Clock& clock) {
   if (CallDeadline(context, clock) <= clock.Elapsed()) {
     return absl::DeadlineExceededError(
-        "the deadline passed before a worker was free");
+        "the deadline passed before there was an answer");
   }
   if (context.IsCancelled()) {
     return absl::CancelledError("the client went away");

@@ -15,7 +15,7 @@
 namespace cubicml {
 namespace {
 
-constexpr size_t kMaxPageBytes = size_t{1} << 20;
+constexpr size_t kMaxHeldBytes = size_t{1} << 20;
 
 }  // namespace
 
@@ -68,11 +68,11 @@ absl::Status ExportReactor::FillPage() {
         page_bytes += message.Length();
         page_.push_back(std::move(message));
         page_full =
-            page_.size() >= kScanPageTrials || page_bytes >= kMaxPageBytes;
+            page_.size() >= kScanPageTrials || page_bytes >= kMaxHeldBytes;
         return page_full ? absl::CancelledError("the page is full")
                          : absl::OkStatus();
       },
-      after_);
+      after_, [this] { return CheckAwaited(*context_, *rpc_.clock); });
   last_page_ = !page_full;
   return page_full ? absl::OkStatus() : status;
 }

@@ -31,6 +31,9 @@ constexpr char kServiceName[] = "cubicml.v1.TuningService";
 // What all connections together may hold in buffers. Beyond it gRPC slows down
 // readers and refuses calls instead of growing.
 constexpr size_t kMaxBufferBytes = size_t{512} << 20;
+// Studies that are read into memory at the same time. Each takes a connection
+// to read by; the store has a few more.
+constexpr size_t kLoadThreads = 4;
 // Calls of one connection at the same time.
 constexpr int kMaxConcurrentStreams = 1000;
 // A client that is gone without a word is found out within about a minute.
@@ -145,6 +148,7 @@ absl::Status Server::StartService() {
   options.clock = clock_.get();
   options.observer = metrics_.get();
   options.seed = options_.seed;
+  options.load_threads = kLoadThreads;
   CUBICML_ASSIGN_OR_RETURN(service_, StudyService::Create(options));
   workers_ = std::make_unique<ThreadPool>("worker", options_.worker_threads,
                                           options_.max_queued_calls);

@@ -122,6 +122,20 @@ class TuningRpcService final : public AllCalls {
         });
   }
 
+  // Reads that may take long end with the call.
+  template <typename Request, typename Response>
+  Unary* Dispatch(absl::string_view method, Context* context, const Bytes* in,
+                  Bytes* out,
+                  absl::StatusOr<Response> (StudyService::*call)(
+                      const Request&, const ReadCheck&)) {
+    return Start<Request>(method, context, in, out,
+                          [rpc = rpc_, context, call](const Request& request) {
+                            return (rpc.service->*call)(request, [&] {
+                              return CheckAwaited(*context, *rpc.clock);
+                            });
+                          });
+  }
+
   // Calls that answer with nothing.
   template <typename Request>
   Unary* Dispatch(absl::string_view method, Context* context, const Bytes* in,

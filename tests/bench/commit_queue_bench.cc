@@ -219,7 +219,7 @@ void BM_ScanTrials(benchmark::State& state) {
   for (auto _ : state) {
     int64_t count = 0;
     CUBICML_CHECK(store.store
-                      ->ScanTrials(store.study, TrialNumber{0}, "",
+                      ->ScanTrials(store.study, ScanOptions(),
                                    [&count](v1::Trial&& trial) {
                                      count += trial.attempt();
                                      return absl::OkStatus();

@@ -196,7 +196,7 @@ TEST_F(QueryPlanTest, ListingOneStateWalksItsIndex) {
 
 TEST_F(QueryPlanTest, ScanWalksTheKey) {
   CUBICML_ASSERT_OK(
-      store_->ScanTrials(study_, TrialNumber{1}, "",
+      store_->ScanTrials(study_, {.after = TrialNumber{1}},
                          [](v1::Trial&&) { return absl::OkStatus(); }));
   EXPECT_THAT(Plans(),
               ElementsAre("SEARCH trials USING INDEX sqlite_autoindex_trials_1 "

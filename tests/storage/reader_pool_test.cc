@@ -41,13 +41,14 @@ TEST_F(ReaderPoolTest, ShortReadsNeverWaitForLongOnes) {
   std::vector<std::thread> lists;
   for (int i = 0; i < 5; ++i) {
     lists.emplace_back([&] {
-      EXPECT_THAT(pool->ReadLong([&](Database*) {
-        MutexLock lock(&mu);
-        ++inside;
-        changed.NotifyAll();
-        while (!open) changed.Wait(&mu);
-        return absl::OkStatus();
-      }),
+      EXPECT_THAT(pool->ReadLong(nullptr,
+                                 [&](Database*) {
+                                   MutexLock lock(&mu);
+                                   ++inside;
+                                   changed.NotifyAll();
+                                   while (!open) changed.Wait(&mu);
+                                   return absl::OkStatus();
+                                 }),
                   IsOk());
     });
   }
@@ -66,12 +67,28 @@ TEST_F(ReaderPoolTest, ShortReadsNeverWaitForLongOnes) {
   EXPECT_EQ(inside, 5);
 }
 
+TEST_F(ReaderPoolTest, NobodyWaitsForAConnectionLongerThanHeWants) {
+  const std::unique_ptr<ReaderPool> pool = OpenPool(1);
+  int asked = 0;
+  const auto give_up = [&asked] {
+    return ++asked < 3 ? absl::OkStatus() : absl::DeadlineExceededError("late");
+  };
+  EXPECT_THAT(pool->Read([&](Database*) {
+    EXPECT_THAT(pool->ReadLong(give_up, ReadNothing),
+                StatusIs(absl::StatusCode::kDeadlineExceeded, "late"));
+    return absl::OkStatus();
+  }),
+              IsOk());
+  EXPECT_EQ(asked, 3);
+  EXPECT_THAT(pool->ReadLong(nullptr, ReadNothing), IsOk());
+}
+
 TEST_F(ReaderPoolTest, OneConnectionServesAll) {
   const std::unique_ptr<ReaderPool> pool = OpenPool(1);
-  EXPECT_THAT(pool->ReadLong(ReadNothing), IsOk());
+  EXPECT_THAT(pool->ReadLong(nullptr, ReadNothing), IsOk());
   EXPECT_THAT(pool->Read(ReadNothing), IsOk());
   pool->Close();
-  EXPECT_THAT(pool->ReadLong(ReadNothing),
+  EXPECT_THAT(pool->ReadLong(nullptr, ReadNothing),
               StatusIs(absl::StatusCode::kUnavailable));
 }
 

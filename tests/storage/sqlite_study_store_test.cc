@@ -82,9 +82,9 @@ class StoreWithFolder final : public StudyStore {
     return store_->ListTrials(study, options);
   }
   absl::Status ScanTrials(
-      StudyId study, TrialNumber after, absl::string_view filter,
+      StudyId study, const ScanOptions& options,
       const std::function<absl::Status(v1::Trial&&)>& visit) override {
-    return store_->ScanTrials(study, after, filter, visit);
+    return store_->ScanTrials(study, options, visit);
   }
   absl::StatusOr<std::map<v1::Trial::State, int64_t>> CountTrials(
       StudyId study) override {

@@ -6,6 +6,7 @@
 #include <limits>
 #include <optional>
 #include <thread>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -317,10 +318,9 @@ TEST_P(StudyStoreContractTest, NoIdStandsForAllStudies) {
   for (const StudyId none : {StudyId{0}, StudyId{-1}, StudyId{99}}) {
     EXPECT_THAT(ListAllTrials(none, "", "", 10), IsEmpty());
     EXPECT_THAT(store_->CountTrials(none), IsOkAndHolds(IsEmpty()));
-    CUBICML_EXPECT_OK(
-        store_->ScanTrials(none, TrialNumber{0}, "", [](v1::Trial&&) {
-          return absl::InternalError("there is nothing to visit");
-        }));
+    CUBICML_EXPECT_OK(store_->ScanTrials(none, ScanOptions(), [](v1::Trial&&) {
+      return absl::InternalError("there is nothing to visit");
+    }));
   }
 }
 
@@ -424,7 +424,7 @@ TEST_P(StudyStoreContractTest, ConcurrentCreationsGetNumbersWithoutGaps) {
   for (std::thread& thread : threads) thread.join();
   int64_t expected = 0;
   CUBICML_ASSERT_OK(
-      store_->ScanTrials(study, TrialNumber{0}, "", [&](v1::Trial&& trial) {
+      store_->ScanTrials(study, ScanOptions(), [&](v1::Trial&& trial) {
         EXPECT_EQ(NumberOf(trial), ++expected);
         return absl::OkStatus();
       }));
@@ -578,20 +578,20 @@ TEST_P(StudyStoreContractTest, ScanVisitsInOrderAndStopsAtTheFirstError) {
   const StudyId study = CreateStudy("a");
   CreateTrials(study, 5);
   std::vector<int64_t> seen;
-  EXPECT_THAT(store_->ScanTrials(study, TrialNumber{1}, "number != 3",
-                                 [&](v1::Trial&& trial) -> absl::Status {
-                                   seen.push_back(NumberOf(trial));
-                                   // The visitor may call the store.
-                                   CUBICML_EXPECT_OK(
-                                       store_->GetTrial(study, TrialNumber{1}));
-                                   if (seen.size() == 2) {
-                                     return absl::CancelledError("enough");
-                                   }
-                                   return absl::OkStatus();
-                                 }),
+  EXPECT_THAT(store_->ScanTrials(
+                  study, {.after = TrialNumber{1}, .filter = "number != 3"},
+                  [&](v1::Trial&& trial) -> absl::Status {
+                    seen.push_back(NumberOf(trial));
+                    // The visitor may call the store.
+                    CUBICML_EXPECT_OK(store_->GetTrial(study, TrialNumber{1}));
+                    if (seen.size() == 2) {
+                      return absl::CancelledError("enough");
+                    }
+                    return absl::OkStatus();
+                  }),
               StatusIs(absl::StatusCode::kCancelled, "enough"));
   EXPECT_THAT(seen, ElementsAre(2, 4));
-  EXPECT_THAT(store_->ScanTrials(study, TrialNumber{0}, "bad",
+  EXPECT_THAT(store_->ScanTrials(study, {.filter = "bad"},
                                  [](v1::Trial&&) { return absl::OkStatus(); }),
               StatusIs(absl::StatusCode::kInvalidArgument));
 }
@@ -601,11 +601,140 @@ TEST_P(StudyStoreContractTest, ScanGoesOverManyPages) {
   CreateTrials(study, 1300);
   int64_t count = 0;
   CUBICML_ASSERT_OK(
-      store_->ScanTrials(study, TrialNumber{0}, "", [&](v1::Trial&& trial) {
+      store_->ScanTrials(study, ScanOptions(), [&](v1::Trial&& trial) {
         EXPECT_EQ(NumberOf(trial), ++count);
         return absl::OkStatus();
       }));
   EXPECT_EQ(count, 1300);
+}
+
+// ---- Bounds of reads ----
+
+TEST_P(StudyStoreContractTest, ReadsThatNobodyWaitsForAreNotBegun) {
+  const StudyId study = CreateStudy("a");
+  CreateTrials(study, 2);
+  const auto late = [] { return absl::DeadlineExceededError("too late"); };
+  ListOptions list;
+  list.check = late;
+  EXPECT_THAT(store_->ListTrials(study, list),
+              StatusIs(absl::StatusCode::kDeadlineExceeded, "too late"));
+  EXPECT_THAT(store_->ListStudies(list),
+              StatusIs(absl::StatusCode::kDeadlineExceeded, "too late"));
+  const auto visit = [](v1::Trial&&) {
+    return absl::InternalError("nobody waits for it");
+  };
+  EXPECT_THAT(store_->ScanTrials(study, {.check = late}, visit),
+              StatusIs(absl::StatusCode::kDeadlineExceeded, "too late"));
+}
+
+TEST_P(StudyStoreContractTest, ReadsEndWhenNobodyWaitsForThemAnyMore) {
+  const StudyId study = CreateStudy("a");
+  CreateTrials(study, 3000);
+  int asked = 0;
+  const auto give_up = [&asked] {
+    return ++asked < 3 ? absl::OkStatus() : absl::CancelledError("left");
+  };
+  // Nothing is found, so no page and no visitor ends the search before.
+  ListOptions list;
+  list.filter = "client_id = none OR client_id = nobody";
+  list.check = give_up;
+  EXPECT_THAT(store_->ListTrials(study, list),
+              StatusIs(absl::StatusCode::kCancelled, "left"));
+  EXPECT_EQ(asked, 3);
+  asked = 0;
+  EXPECT_THAT(
+      store_->ScanTrials(study, {.filter = list.filter, .check = give_up},
+                         [](v1::Trial&&) { return absl::OkStatus(); }),
+      StatusIs(absl::StatusCode::kCancelled, "left"));
+  EXPECT_EQ(asked, 3);
+  // Who comes next is not concerned.
+  list.check = [] { return absl::OkStatus(); };
+  CUBICML_ASSERT_OK_AND_ASSIGN(const TrialPage page,
+                               store_->ListTrials(study, list));
+  EXPECT_THAT(page.trials, IsEmpty());
+  EXPECT_EQ(ListAllTrials(study, "", "", 1000).size(), 3000U);
+}
+
+TEST_P(StudyStoreContractTest, PagesOfTrialsEndWhenTheyAreLarge) {
+  const StudyId study = CreateStudy("a");
+  std::vector<v1::Trial> trials;
+  for (int i = 0; i < 7; ++i) {
+    trials.push_back(ExampleTrial(static_cast<uint64_t>(i)));
+    // Of the fourth alone a page is too small.
+    trials.back().set_client_id(std::string(i == 3 ? 5000 : 1000, 'x'));
+    if (i % 2 == 0) (*trials.back().mutable_metrics())["qps"] = -i;
+  }
+  CUBICML_ASSERT_OK(store_->CreateTrials(study, trials, {}));
+  const std::tuple<const char*, std::vector<int64_t>, std::vector<size_t>>
+      lists[] = {{"", {1, 2, 3, 4, 5, 6, 7}, {2, 1, 1, 2, 1}},
+                 {"number desc", {7, 6, 5, 4, 3, 2, 1}, {2, 1, 1, 2, 1}},
+                 {"objective", {7, 5, 3, 1, 2, 4, 6}, {2, 2, 1, 1, 1}}};
+  for (const auto& [order, expected_numbers, expected_lengths] : lists) {
+    ListOptions options;
+    options.order_by = order;
+    options.max_bytes = 3000;
+    std::vector<int64_t> numbers;
+    std::vector<size_t> lengths;
+    do {
+      CUBICML_ASSERT_OK_AND_ASSIGN(const TrialPage page,
+                                   store_->ListTrials(study, options));
+      size_t bytes = 0;
+      for (const v1::Trial& trial : page.trials) {
+        numbers.push_back(NumberOf(trial));
+        bytes += trial.ByteSizeLong();
+      }
+      lengths.push_back(page.trials.size());
+      EXPECT_TRUE(bytes <= options.max_bytes || page.trials.size() == 1);
+      options.page_token = page.next_page_token;
+    } while (!options.page_token.empty());
+    EXPECT_EQ(numbers, expected_numbers) << order;
+    EXPECT_EQ(lengths, expected_lengths) << order;
+  }
+}
+
+TEST_P(StudyStoreContractTest, PagesOfStudiesEndWhenTheyAreLarge) {
+  for (const char* id : {"a", "b", "c"}) {
+    v1::Study study = ExampleStudy(id);
+    study.mutable_parameters(0)->set_description(std::string(1000, 'x'));
+    CUBICML_ASSERT_OK(store_->CreateStudy(study, {}));
+  }
+  ListOptions options;
+  options.max_bytes = 2500;
+  CUBICML_ASSERT_OK_AND_ASSIGN(StudyPage page, store_->ListStudies(options));
+  EXPECT_THAT(page.studies, SizeIs(2));
+  options.page_token = page.next_page_token;
+  CUBICML_ASSERT_OK_AND_ASSIGN(page, store_->ListStudies(options));
+  ASSERT_THAT(page.studies, SizeIs(1));
+  EXPECT_EQ(page.studies[0].study.name(), "studies/c");
+  EXPECT_EQ(page.next_page_token, "");
+}
+
+TEST_P(StudyStoreContractTest, NothingIsAddedToAStudyThatIsBeingDeleted) {
+  const StudyId study = CreateStudy("a");
+  CreateTrials(study, 5000);  // more than are deleted at once
+  std::thread deleting([&] {
+    CUBICML_EXPECT_OK(store_->DeleteStudy("studies/a", "", true, {}));
+  });
+  absl::Status created;
+  absl::Status modelled;
+  StoredModel model;
+  while (created.ok() || modelled.ok()) {
+    if (created.ok()) {
+      const auto trials = store_->CreateTrials(study, {ExampleTrial(1)}, {});
+      created = trials.status();
+      if (trials.ok()) {
+        EXPECT_THAT(trials->at(0).name(), HasSubstr("studies/a/trials/"));
+      }
+    }
+    if (modelled.ok()) {
+      model.quality.set_model_version(model.quality.model_version() + 1);
+      modelled = store_->CreateModel(study, model);
+    }
+  }
+  EXPECT_THAT(created, StatusIs(absl::StatusCode::kNotFound));
+  EXPECT_THAT(modelled, StatusIs(absl::StatusCode::kNotFound));
+  deleting.join();
+  EXPECT_THAT(store_->CountTrials(study), IsOkAndHolds(IsEmpty()));
 }
 
 TEST_P(StudyStoreContractTest, CountTrialsFollowsTheStates) {

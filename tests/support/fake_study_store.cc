@@ -32,10 +32,24 @@ struct Entry {
   const Resource* resource;
 };
 
+// How many of the first entries fit.
+template <typename Resource>
+size_t PageLength(const std::vector<Entry<Resource>>& entries, size_t max_count,
+                  size_t max_bytes) {
+  size_t bytes = 0;
+  size_t length = 0;
+  while (length < std::min(entries.size(), max_count)) {
+    bytes += entries[length].resource->ByteSizeLong();
+    if (bytes > max_bytes && length > 0) break;
+    ++length;
+  }
+  return length;
+}
+
 // Sorts, drops what is not after the query's cursor, cuts to a page. Returns
 // the next page's token.
 template <typename Resource>
-std::string CutPage(const ListQuery& query,
+std::string CutPage(const ListQuery& query, size_t max_bytes,
                     std::vector<Entry<Resource>>* entries) {
   std::sort(entries->begin(), entries->end(),
             [&query](const auto& a, const auto& b) {
@@ -46,10 +60,15 @@ std::string CutPage(const ListQuery& query,
       return !Before(query.order(), *query.cursor(), entry.cursor);
     });
   }
-  const auto page_size = static_cast<size_t>(query.page_size());
-  if (entries->size() <= page_size) return "";
-  entries->resize(page_size);
+  const size_t length =
+      PageLength(*entries, static_cast<size_t>(query.page_size()), max_bytes);
+  if (entries->size() == length) return "";
+  entries->resize(length);
   return query.NextPageToken(entries->back().cursor);
+}
+
+absl::Status Ask(const ReadCheck& check) {
+  return check == nullptr ? absl::OkStatus() : check();
 }
 
 bool HoldsLease(const v1::Trial& trial) {
@@ -157,9 +176,11 @@ absl::StatusOr<StudyPage> FakeStudyStore::ListStudies(
     const ListOptions& options) {
   CUBICML_ASSIGN_OR_RETURN(const ListQuery query,
                            ListQuery::ForStudies(options));
+  CUBICML_RETURN_IF_ERROR(Ask(options.check));
   MutexLock lock(&mu_);
   std::vector<Entry<v1::Study>> entries;
   for (const auto& [id, record] : studies_) {
+    CUBICML_RETURN_IF_ERROR(Ask(options.check));
     const v1::Study& study = record.study;
     const bool matches = query.filter().Matches(
         [&study](const FilterField& field, absl::string_view key) {
@@ -170,7 +191,7 @@ absl::StatusOr<StudyPage> FakeStudyStore::ListStudies(
         {{StudyFieldValue(study, *query.order().field, ""), id}, &study});
   }
   StudyPage page;
-  page.next_page_token = CutPage(query, &entries);
+  page.next_page_token = CutPage(query, options.max_bytes, &entries);
   for (const auto& entry : entries) {
     page.studies.push_back({StudyId{entry.cursor.id}, *entry.resource});
   }
@@ -290,6 +311,7 @@ absl::StatusOr<TrialPage> FakeStudyStore::ListTrials(
     StudyId study, const ListOptions& options) {
   CUBICML_ASSIGN_OR_RETURN(const ListQuery query,
                            ListQuery::ForTrials(study, options));
+  CUBICML_RETURN_IF_ERROR(Ask(options.check));
   MutexLock lock(&mu_);
   TrialPage page;
   const StudyRecord* record = FindStudy(study);
@@ -298,6 +320,7 @@ absl::StatusOr<TrialPage> FakeStudyStore::ListTrials(
   for (const auto& item : record->trials) {
     const int64_t number = item.first;
     const v1::Trial& trial = item.second;
+    CUBICML_RETURN_IF_ERROR(Ask(options.check));
     const std::optional<double> objective =
         ObjectiveOf(trial, record->objective);
     const auto value = [&](const FilterField& field,
@@ -307,15 +330,17 @@ absl::StatusOr<TrialPage> FakeStudyStore::ListTrials(
     if (!query.filter().Matches(value)) continue;
     entries.push_back({{value(*query.order().field, ""), number}, &trial});
   }
-  page.next_page_token = CutPage(query, &entries);
+  page.next_page_token = CutPage(query, options.max_bytes, &entries);
   for (const auto& entry : entries) page.trials.push_back(*entry.resource);
   return page;
 }
 
 absl::Status FakeStudyStore::ScanTrials(
-    StudyId study, TrialNumber after, absl::string_view filter,
+    StudyId study, const ScanOptions& options,
     const std::function<absl::Status(v1::Trial&&)>& visit) {
-  CUBICML_ASSIGN_OR_RETURN(const Filter parsed, ParseTrialFilter(filter));
+  CUBICML_ASSIGN_OR_RETURN(const Filter parsed,
+                           ParseTrialFilter(options.filter));
+  CUBICML_RETURN_IF_ERROR(Ask(options.check));
   std::function<void()> hook;
   {
     MutexLock lock(&mu_);
@@ -328,8 +353,9 @@ absl::Status FakeStudyStore::ScanTrials(
     MutexLock lock(&mu_);
     const StudyRecord* record = FindStudy(study);
     if (record == nullptr) return absl::OkStatus();
-    for (auto it = record->trials.upper_bound(after.value);
+    for (auto it = record->trials.upper_bound(options.after.value);
          it != record->trials.end(); ++it) {
+      CUBICML_RETURN_IF_ERROR(Ask(options.check));
       const std::optional<double> objective =
           ObjectiveOf(it->second, record->objective);
       const bool matches = parsed.Matches(

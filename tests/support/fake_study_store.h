@@ -58,7 +58,7 @@ class FakeStudyStore final : public StudyStore {
   absl::StatusOr<TrialPage> ListTrials(StudyId study,
                                        const ListOptions& options) override;
   absl::Status ScanTrials(
-      StudyId study, TrialNumber after, absl::string_view filter,
+      StudyId study, const ScanOptions& options,
       const std::function<absl::Status(v1::Trial&&)>& visit) override;
   absl::StatusOr<std::map<v1::Trial::State, int64_t>> CountTrials(
       StudyId study) override;

@@ -13,7 +13,7 @@ namespace cubicml {
 namespace {
 
 TEST(FormatPredictionTest, LeavesOutWhatWasNeverMeasured) {
-  v1::Study study = TrainingStudy();  // qps, loss, memory
+  v1::Study study = BoundedStudy();  // qps, loss, memory
   study.set_name("studies/a");
   const auto definition = StudyDefinition::Parse(study);
   ASSERT_THAT(definition, IsOk());
@@ -31,7 +31,7 @@ TEST(FormatPredictionTest, LeavesOutWhatWasNeverMeasured) {
 }
 
 TEST(FormatPredictionTest, WorkingIsToRunAndToKeepTheBounds) {
-  v1::Study study = TrainingStudy();  // qps, loss, memory
+  v1::Study study = BoundedStudy();  // qps, loss, memory
   study.set_name("studies/a");
   const auto definition = StudyDefinition::Parse(study);
   ASSERT_THAT(definition, IsOk());

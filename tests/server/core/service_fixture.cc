@@ -51,10 +51,20 @@ v1::Study TrainingStudy() {
     }
     metrics { name: "loss" }
     metrics { name: "memory" unit: "GiB" }
-    metric_constraints { metric: "memory" max: 76 }
-    metric_constraints { metric: "loss" max: 1.1 relative_to_baseline: true }
     settings { seed: 7 }
   )pb");
+}
+
+v1::Study BoundedStudy() {
+  v1::Study study = TrainingStudy();
+  v1::MetricConstraint& memory = *study.add_metric_constraints();
+  memory.set_metric("memory");
+  memory.set_max(76);
+  v1::MetricConstraint& loss = *study.add_metric_constraints();
+  loss.set_metric("loss");
+  loss.set_max(1.1);
+  loss.set_relative_to_baseline(true);
+  return study;
 }
 
 v1::Study PlainStudy() {

@@ -28,6 +28,8 @@ v1::Study ParseStudy(const std::string& text);
 // Two integer knobs tied by a constraint to a context, a category and a vector;
 // maximises qps.
 v1::Study TrainingStudy();
+// The same with constraints: memory at most 76, loss at most 1.1 * baseline.
+v1::Study BoundedStudy();
 // Knobs without constraints or context: x and y from 0 to 15, maximises score.
 v1::Study PlainStudy();
 

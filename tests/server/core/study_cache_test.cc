@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/mutex.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "predictor/linear_trainer.h"
@@ -116,6 +117,64 @@ TEST_F(StudyCacheTest, AStudyThatWasNotChangedAfterAllStays) {
   ASSERT_THAT(cache_.AcquireExclusive("studies/b").status(), IsOk());
   EXPECT_EQ(cache_.List().size(), 1U);
   EXPECT_THAT(cache_.Acquire("studies/b").status(),
+              StatusIs(absl::StatusCode::kNotFound));
+}
+
+TEST_F(StudyCacheTest, ALoadGoesOnWhenWhoBeganItLeaves) {
+  StudyCache cache({&store_, trainer_.get(), &clock_, clock_.Elapsed()}, 2, 1);
+  Store("studies/a");
+  Mutex mu;
+  CondVar changed;
+  bool begun = false;
+  bool open = false;
+  store_.SetScanHook([&] {
+    MutexLock lock(&mu);
+    begun = true;
+    changed.NotifyAll();
+    while (!open) changed.Wait(&mu);
+  });
+  const absl::Duration soon = clock_.Elapsed() + absl::Milliseconds(10);
+  EXPECT_THAT(cache.AcquireBefore("studies/a", soon).status(),
+              StatusIs(absl::StatusCode::kDeadlineExceeded));
+  {
+    MutexLock lock(&mu);
+    while (!begun) changed.Wait(&mu);
+  }
+  // Who comes meanwhile waits for the same load, as long as he likes.
+  EXPECT_THAT(cache.AcquireBefore("studies/a", soon).status(),
+              StatusIs(absl::StatusCode::kDeadlineExceeded));
+  EXPECT_EQ(cache.Find("studies/a"), nullptr);
+  {
+    MutexLock lock(&mu);
+    open = true;
+    changed.NotifyAll();
+  }
+  EXPECT_THAT(cache.Acquire("studies/a").status(), IsOk());
+  EXPECT_EQ(store_.scans(), 1);
+  // It can be changed: nobody uses it.
+  EXPECT_THAT(cache.AcquireExclusive("studies/a").status(), IsOk());
+}
+
+TEST_F(StudyCacheTest, AStudyLoadedByAThreadIsThereForAll) {
+  StudyCache cache({&store_, trainer_.get(), &clock_, clock_.Elapsed()}, 1, 2);
+  EXPECT_THAT(cache.Acquire("studies/a").status(),
+              StatusIs(absl::StatusCode::kNotFound));
+  Store("studies/a");
+  Store("studies/b");
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 50; ++i) {
+        const std::string name = (i + t) % 2 == 0 ? "studies/a" : "studies/b";
+        const auto handle = cache.Acquire(name);
+        ASSERT_THAT(handle.status(), IsOk());
+        EXPECT_EQ((*handle)->definition().name(), name);
+        EXPECT_FALSE((*handle)->retired());
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_THAT(cache.Acquire("studies/none").status(),
               StatusIs(absl::StatusCode::kNotFound));
 }
 

@@ -22,7 +22,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 v1::Study ValidStudy() {
-  v1::Study study = TrainingStudy();
+  v1::Study study = BoundedStudy();
   study.set_name("studies/a");
   return study;
 }
@@ -128,6 +128,14 @@ TEST(StudyDefinitionTest, ExhaustiveSearchNeedsASpaceThatCanBeSearched) {
   }
   EXPECT_EQ(FieldNamedBy(StudyDefinition::Parse(study).status()),
             "settings.algorithm");
+  // No context makes it smaller, where there is no constraint.
+  v1::ContextField& gpus = *study.add_context();
+  gpus.set_name("gpus");
+  gpus.set_type(v1::INTEGER);
+  EXPECT_EQ(FieldOf(StudyDefinition::Parse(study).status()),
+            "settings.algorithm");
+  study.add_constraints()->set_expression("x * y = gpus");
+  EXPECT_THAT(StudyDefinition::Parse(study), IsOk());
 }
 
 TEST(StudyDefinitionTest, MetricsMustBeDeclaredAndFinite) {

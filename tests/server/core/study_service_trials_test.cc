@@ -135,11 +135,13 @@ TEST_F(TrialsTest, ASecondCompletionIsTheSameAnswerOrRefused) {
 }
 
 TEST_F(TrialsTest, MetricConstraintsMakeATrialInfeasible) {
-  const v1::Trial baseline = fixture_.SuggestOne("llm");
-  const v1::Trial hungry = fixture_.SuggestOne("llm");
-  const v1::Trial wrong = fixture_.SuggestOne("llm");
+  fixture_.Create("a", BoundedStudy());
+  const v1::Trial baseline = fixture_.SuggestOne("a");
+  const v1::Trial hungry = fixture_.SuggestOne("a");
+  const v1::Trial wrong = fixture_.SuggestOne("a");
   ASSERT_THAT(
-      fixture_.Complete(baseline.name(), {{"qps", 10.0}, {"loss", 2.0}}),
+      fixture_.Complete(baseline.name(),
+                        {{"qps", 10.0}, {"loss", 2.0}, {"memory", 70.0}}),
       IsOk());
   auto done =
       fixture_.Complete(hungry.name(), {{"qps", 99.0}, {"memory", 79.0}});
@@ -148,11 +150,33 @@ TEST_F(TrialsTest, MetricConstraintsMakeATrialInfeasible) {
   EXPECT_EQ(done->reason(), v1::Trial::METRIC_CONSTRAINT);
   EXPECT_THAT(done->reason_detail(), HasSubstr("memory = 79 is above 76"));
   EXPECT_EQ(done->metrics().at("qps"), 99.0);
-  done = fixture_.Complete(wrong.name(), {{"qps", 99.0}, {"loss", 2.5}});
+  done = fixture_.Complete(wrong.name(),
+                           {{"qps", 99.0}, {"loss", 2.5}, {"memory", 70.0}});
   ASSERT_THAT(done, IsOk());
   EXPECT_EQ(done->state(), v1::Trial::INFEASIBLE);
   EXPECT_THAT(done->reason_detail(), HasSubstr("1.1 * baseline"));
-  EXPECT_EQ(Progress("studies/llm").best_objective(), 10.0);
+  EXPECT_EQ(Progress("studies/a").best_objective(), 10.0);
+}
+
+TEST_F(TrialsTest, WhatDidNotMeasureAConstrainedMetricTeachesAndIsNotBest) {
+  fixture_.Create("a", BoundedStudy());
+  for (int i = 0; i < 8; ++i) {
+    std::map<std::string, double> metrics = {
+        {"qps", 10.0 + i}, {"loss", 2.0}, {"memory", 70.0}};
+    if (i >= 4) metrics.erase("memory");
+    const auto done =
+        fixture_.Complete(fixture_.SuggestOne("a").name(), metrics);
+    ASSERT_THAT(done, IsOk());
+    if (i < 4) continue;
+    EXPECT_EQ(done->state(), v1::Trial::INFEASIBLE);
+    EXPECT_EQ(done->reason(), v1::Trial::NO_MEASUREMENT);
+  }
+  EXPECT_EQ(Progress("studies/a").best_objective(), 13.0);
+  ASSERT_EQ(fixture_.Train(), 1);
+  // All eight, and none as a configuration that does not run.
+  const v1::SurrogateQuality surrogate = Progress("studies/a").surrogate();
+  EXPECT_EQ(surrogate.rows(), 8);
+  EXPECT_FALSE(surrogate.has_feasibility_auc());
 }
 
 TEST_F(TrialsTest, AJobThatMeasuredNothingIsInfeasible) {
@@ -240,11 +264,12 @@ TEST_F(TrialsTest, AnImportIsJudgedTheSameHoweverItIsCut) {
   const double losses[] = {9.0, 1.0, 2.0, 1.05};  // of the second at most 1.1
   for (size_t i = 0; i < trials.size(); ++i) {
     (*trials[i].mutable_metrics())["loss"] = losses[i];
+    (*trials[i].mutable_metrics())["memory"] = 70;
   }
   for (const size_t cut : {size_t{1}, size_t{2}, size_t{4}}) {
     const std::string id = absl::StrCat("cut", cut);
     const std::string name = absl::StrCat("studies/", id);
-    fixture_.Create(id, TrainingStudy());
+    fixture_.Create(id, BoundedStudy());
     v1::ImportTrialsResponse response;
     for (size_t i = 0; i < trials.size(); i += cut) {
       ASSERT_THAT(

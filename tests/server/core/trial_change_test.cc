@@ -25,7 +25,7 @@ constexpr v1::Trial::State kStates[] = {
 class TrialChangeTest : public ::testing::Test {
  protected:
   TrialChangeTest() {
-    v1::Study study = TrainingStudy();
+    v1::Study study = BoundedStudy();
     study.set_name("studies/a");
     definition_ = *StudyDefinition::Parse(study);
   }
@@ -46,7 +46,11 @@ class TrialChangeTest : public ::testing::Test {
     v1::CompleteTrialRequest request;
     request.set_client_id("job");
     request.set_state(state);
-    if (state == v1::Trial::SUCCEEDED) (*request.mutable_metrics())["qps"] = 5;
+    if (state == v1::Trial::SUCCEEDED) {
+      (*request.mutable_metrics())["qps"] = 5;
+      (*request.mutable_metrics())["loss"] = 2;
+      (*request.mutable_metrics())["memory"] = 70;
+    }
     return request;
   }
 

@@ -445,5 +445,22 @@ TEST_F(DispatchTest, AnExportWhoseReaderLeavesHoldsNothingUp) {
   EXPECT_TRUE(stub_->GetStudy(&context, get, &study).ok());
 }
 
+TEST_F(DispatchTest, AReadEndsAtTheDeadlineOfItsCall) {
+  CreateStudy();
+  ImportDirectly(3);
+  // While trials are read, time passes.
+  store_.SetScanHook([this] { clock_.Advance(absl::Hours(1)); });
+  executor_.LetGo();
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() +
+                       std::chrono::seconds(60));
+  v1::ExportTrialsRequest request;
+  request.set_parent("studies/ads");
+  const auto reader = stub_->ExportTrials(&context, request);
+  v1::Trial trial;
+  EXPECT_FALSE(reader->Read(&trial));
+  EXPECT_EQ(reader->Finish().error_code(), grpc::DEADLINE_EXCEEDED);
+}
+
 }  // namespace
 }  // namespace cubicml
