@@ -132,7 +132,7 @@ TEST(StudyDefinitionTest, ExhaustiveSearchNeedsASpaceThatCanBeSearched) {
   v1::ContextField& gpus = *study.add_context();
   gpus.set_name("gpus");
   gpus.set_type(v1::INTEGER);
-  EXPECT_EQ(FieldOf(StudyDefinition::Parse(study).status()),
+  EXPECT_EQ(FieldNamedBy(StudyDefinition::Parse(study).status()),
             "settings.algorithm");
   study.add_constraints()->set_expression("x * y = gpus");
   EXPECT_THAT(StudyDefinition::Parse(study), IsOk());
