@@ -193,8 +193,8 @@ TEST(ModelSearcherTest, LearnsWhatBreaksABound) {
     }
   }
   EXPECT_LT(regret, 0.5 * random_regret);
-  // Of 32.
-  EXPECT_LE(broke, 20);
+  // Of 32; a model that takes all knobs for relevant breaks it 25 times.
+  EXPECT_LE(broke, 22);
 }
 
 TEST(ModelSearcherTest, KeepsTheTrialsOfABatchApart) {
