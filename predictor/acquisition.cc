@@ -25,8 +25,13 @@ constexpr size_t kMaxPending = 64;
 // Measured points that may be the best by the model, the best by measurement:
 // so that the cost of a search does not grow with the history.
 constexpr size_t kMaxMeasured = 256;
-// No configuration is hopeless: the model of feasibility may be wrong.
-constexpr double kMinFeasible = 1e-3;
+// No configuration is hopeless: the model of what runs may be wrong, and it
+// knows each failure only as a failure.
+constexpr double kMinRuns = 1e-3;
+// A model of a metric has seen by how much a bound was broken. Were this much
+// larger, what is hopeless but promises most would be tried again and again
+// once there is little left to gain elsewhere.
+constexpr double kMinWithin = 1e-8;
 
 // log(phi(z) + z Phi(z)).
 double LogImprovement(double z) {
@@ -80,7 +85,13 @@ double LogExpectedImprovement(double mean, double stddev, double best) {
 }
 
 Acquisition::Acquisition(const SearchProblem& problem)
-    : problem_(&problem), distance_(*problem.space), best_(std::nan("")) {}
+    : problem_(&problem), distance_(*problem.space), best_(std::nan("")) {
+  for (const MetricBound& bound : problem.bounds) {
+    bounded_.push_back(bound.metric);
+  }
+  std::sort(bounded_.begin(), bounded_.end());
+  bounded_.erase(std::unique(bounded_.begin(), bounded_.end()), bounded_.end());
+}
 
 absl::StatusOr<Acquisition> Acquisition::Create(const SearchProblem& problem) {
   if (problem.predictor == nullptr || problem.featurizer == nullptr) {
@@ -117,10 +128,8 @@ void Acquisition::RaiseBest(const PointScore& score) {
 
 absl::StatusOr<std::vector<Forecast>> Acquisition::MakeForecasts(
     std::span<const Point> points) const {
-  const FeatureMatrix features =
-      problem_->featurizer->Featurize(points, problem_->context);
-  return problem_->bounds.empty() ? problem_->predictor->Score(features)
-                                  : problem_->predictor->Predict(features);
+  return problem_->predictor->Score(
+      problem_->featurizer->Featurize(points, problem_->context), bounded_);
 }
 
 absl::StatusOr<std::vector<PointScore>> Acquisition::Score(
@@ -137,10 +146,11 @@ absl::StatusOr<std::vector<PointScore>> Acquisition::Score(
       PointScore score;
       score.mean = forecasts[i].score;
       score.stddev = forecasts[i].score_stddev;
-      score.log_feasible = std::log(std::max(
-          kMinFeasible,
-          forecasts[i].feasible_probability *
-              ProbabilityWithin(forecasts[i].metrics, problem_->bounds)));
+      score.log_feasible =
+          std::log(std::max(kMinRuns, forecasts[i].feasible_probability)) +
+          std::log(std::max(
+              kMinWithin,
+              ProbabilityTrulyWithin(forecasts[i].metrics, problem_->bounds)));
       if (!pending_.empty()) {
         const KnobDistance::Position position = distance_.Locate(chunk[i]);
         for (const KnobDistance::Position& other : pending_) {

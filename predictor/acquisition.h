@@ -26,7 +26,8 @@ double LogExpectedImprovement(double mean, double stddev, double best);
 struct PointScore {
   double mean = 0.0;  // of the model's ranking score
   double stddev = 0.0;
-  // Log of the probability that it runs and keeps the bounds of its metrics.
+  // Log of the probability that it runs and truly keeps the bounds of its
+  // metrics, whatever a noisy measurement might say.
   double log_feasible = 0.0;
   // Log of the expected improvement times the probability that it works.
   double acquisition = 0.0;
@@ -68,13 +69,14 @@ class Acquisition {
  private:
   explicit Acquisition(const SearchProblem& problem);
   absl::Status SetBest();
-  // With metrics only where there are bounds on them.
+  // With those metrics that have bounds.
   absl::StatusOr<std::vector<Forecast>> MakeForecasts(
       std::span<const Point> points) const;
   void RaiseBest(const PointScore& score);
   double Value(const PointScore& score) const;
 
   const SearchProblem* problem_;
+  std::vector<size_t> bounded_;  // metrics, each once
   KnobDistance distance_;
   std::vector<KnobDistance::Position> pending_;
   std::vector<KnobDistance::Position> believed_;

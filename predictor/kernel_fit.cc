@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "base/status_macros.h"
+#include "predictor/kernel_prior.h"
 #include "predictor/kernel_regressor.h"
 #include "predictor/linalg.h"
 
@@ -38,24 +39,6 @@ struct Parameters {
   double linear() const { return std::exp(values[columns() + 1]); }
   double noise() const { return std::exp(values[columns() + 2]); }  // variance
 };
-
-// Normal priors of the parameters.
-struct Prior {
-  std::vector<double> means;
-  std::vector<double> stddevs;
-};
-
-// Lengths grow with the root of the number of columns that vary, so that the
-// prior of a function stays as smooth whatever their number. Constants were
-// chosen on measured tables (tests/bench/surrogate_bench.cc).
-Prior MakePrior(size_t columns, double varying) {
-  Prior prior;
-  prior.means.assign(columns, std::log(0.35 * std::sqrt(varying)));
-  prior.stddevs.assign(columns, 1.0);
-  prior.means.insert(prior.means.end(), {0.0, std::log(0.3), std::log(0.003)});
-  prior.stddevs.insert(prior.stddevs.end(), {1.0, 1.5, 1.5});
-  return prior;
-}
 
 // The rows as the fit sees them: targets of unit variance around the means of
 // their groups.
@@ -219,7 +202,7 @@ void AddGradient(const RegressionProblem& problem, const Sample& s,
 }
 
 std::optional<Posterior> Evaluate(const RegressionProblem& problem,
-                                  const Sample& s, const Prior& prior,
+                                  const Sample& s, const KernelPrior& prior,
                                   const Parameters& parameters) {
   const Covariance k = MakeCovariance(problem, s, parameters);
   Matrix factor = k.total;
@@ -235,9 +218,8 @@ std::optional<Posterior> Evaluate(const RegressionProblem& problem,
   p.log_density -= LogDiagonal(factor);
   AddGradient(problem, s, parameters, k, &p);
   for (size_t q = 0; q < parameters.values.size(); ++q) {
-    const double z = (parameters.values[q] - prior.means[q]) / prior.stddevs[q];
-    p.log_density -= 0.5 * z * z;
-    p.gradient[q] -= z / prior.stddevs[q];
+    p.log_density += prior.LogDensity(q, parameters.values[q]);
+    p.gradient[q] += prior.Slope(q, parameters.values[q]);
   }
   if (!std::isfinite(p.log_density)) return std::nullopt;
   return p;
@@ -274,16 +256,18 @@ void Take(const RegressionProblem& problem, const std::vector<size_t>& rows,
   part->problem.folds = part->folds;
 }
 
+// Parameters and how likely they are.
+struct Optimum {
+  Parameters parameters;
+  double log_density = -HUGE_VAL;
+};
+
 // The best parameters that resilient propagation finds: each has a step of its
 // own, which grows while the sign of its slope stays and shrinks when it
 // changes. It needs no tuning and no second derivative.
-absl::StatusOr<Parameters> Optimise(const RegressionProblem& problem,
-                                    const Sample& s,
-                                    const std::stop_token& stop) {
-  const Prior prior = MakePrior(s.columns, s.varying);
-  Parameters current{prior.means};
-  Parameters best = current;
-  double best_density = -HUGE_VAL;
+absl::Status Climb(const RegressionProblem& problem, const Sample& s,
+                   const KernelPrior& prior, Parameters current,
+                   const std::stop_token& stop, Optimum* best) {
   std::vector<double> steps(current.values.size(), 0.2);
   std::vector<double> last(current.values.size(), 0.0);
   for (int step = 0; step < kFitSteps; ++step) {
@@ -292,9 +276,8 @@ absl::StatusOr<Parameters> Optimise(const RegressionProblem& problem,
     }
     const std::optional<Posterior> p = Evaluate(problem, s, prior, current);
     if (!p.has_value()) break;
-    if (p->log_density > best_density) {
-      best_density = p->log_density;
-      best = current;
+    if (p->log_density > best->log_density) {
+      *best = {current, p->log_density};
     }
     for (size_t q = 0; q < steps.size(); ++q) {
       const double agreement = last[q] * p->gradient[q];
@@ -305,10 +288,26 @@ absl::StatusOr<Parameters> Optimise(const RegressionProblem& problem,
       if (last[q] < 0.0) current.values[q] -= steps[q];
     }
   }
-  if (!std::isfinite(best_density)) {
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Parameters> Optimise(const RegressionProblem& problem,
+                                    const Sample& s,
+                                    KernelPriorMaker make_prior,
+                                    const std::stop_token& stop) {
+  const KernelPrior prior = make_prior(s.columns, s.varying);
+  Optimum best;
+  CUBICML_RETURN_IF_ERROR(Climb(problem, s, prior, {prior.means}, stop, &best));
+  if (prior.noisy_start.has_value()) {
+    Parameters noisy{prior.means};
+    noisy.values.back() = *prior.noisy_start;
+    CUBICML_RETURN_IF_ERROR(
+        Climb(problem, s, prior, std::move(noisy), stop, &best));
+  }
+  if (!std::isfinite(best.log_density)) {
     return absl::InternalError("the covariance is singular");
   }
-  return best;
+  return std::move(best.parameters);
 }
 
 // Beliefs about each fold without its rows, in closed form, for the parameters
@@ -402,6 +401,7 @@ struct Fitted {
 };
 
 absl::StatusOr<Fitted> Fit(const RegressionProblem& problem,
+                           KernelPriorMaker make_prior,
                            const std::stop_token& stop) {
   const size_t rows = problem.features->rows;
   const size_t stride = (rows + kMaxSearchRows - 1) / kMaxSearchRows;
@@ -412,11 +412,11 @@ absl::StatusOr<Fitted> Fit(const RegressionProblem& problem,
   Fitted fitted;
   CUBICML_ASSIGN_OR_RETURN(
       fitted.parameters,
-      Optimise(part.problem, MakeSample(part.problem), stop));
+      Optimise(part.problem, MakeSample(part.problem), make_prior, stop));
   fitted.sample = MakeSample(problem);
   const Sample& sample = fitted.sample;
   std::optional<Posterior> posterior =
-      Evaluate(problem, sample, MakePrior(sample.columns, sample.varying),
+      Evaluate(problem, sample, make_prior(sample.columns, sample.varying),
                fitted.parameters);
   if (!posterior.has_value()) {
     return absl::InternalError("the covariance is singular");
@@ -439,6 +439,7 @@ absl::StatusOr<Fitted> Fit(const RegressionProblem& problem,
 // Beliefs about each fold by a fit of its own. With few rows the closed form
 // flatters: the parameters have seen the rows that are held out.
 absl::Status RefitHeldOut(const RegressionProblem& problem,
+                          KernelPriorMaker make_prior,
                           const std::stop_token& stop, RegressionFit* fit) {
   fit->held_out.resize(problem.features->rows);
   for (int fold = 0; fold < problem.fold_count; ++fold) {
@@ -448,7 +449,8 @@ absl::Status RefitHeldOut(const RegressionProblem& problem,
     }
     Part part;
     Take(problem, seen, &part);
-    CUBICML_ASSIGN_OR_RETURN(const Fitted fitted, Fit(part.problem, stop));
+    CUBICML_ASSIGN_OR_RETURN(const Fitted fitted,
+                             Fit(part.problem, make_prior, stop));
     double mean_level = 0.0;
     std::vector<bool> known(fitted.fit.levels.size(), false);
     for (const size_t i : seen) {
@@ -467,19 +469,31 @@ absl::Status RefitHeldOut(const RegressionProblem& problem,
   return absl::OkStatus();
 }
 
-}  // namespace
-
-absl::StatusOr<RegressionFit> FitKernel(const RegressionProblem& problem,
-                                        const std::stop_token& stop) {
-  CUBICML_ASSIGN_OR_RETURN(Fitted fitted, Fit(problem, stop));
+absl::StatusOr<RegressionFit> FitWithPrior(const RegressionProblem& problem,
+                                           KernelPriorMaker make_prior,
+                                           const std::stop_token& stop) {
+  CUBICML_ASSIGN_OR_RETURN(Fitted fitted, Fit(problem, make_prior, stop));
   if (problem.fold_count > 1 && problem.features->rows <= kMaxRefitRows) {
-    CUBICML_RETURN_IF_ERROR(RefitHeldOut(problem, stop, &fitted.fit));
+    CUBICML_RETURN_IF_ERROR(
+        RefitHeldOut(problem, make_prior, stop, &fitted.fit));
   } else {
     CUBICML_RETURN_IF_ERROR(
         FillHeldOut(problem, fitted.sample, fitted.posterior,
                     fitted.parameters.noise(), &fitted.fit));
   }
   return std::move(fitted.fit);
+}
+
+}  // namespace
+
+absl::StatusOr<RegressionFit> FitKernel(const RegressionProblem& problem,
+                                        const std::stop_token& stop) {
+  return FitWithPrior(problem, MakeSmoothPrior, stop);
+}
+
+absl::StatusOr<RegressionFit> FitSparseKernel(const RegressionProblem& problem,
+                                              const std::stop_token& stop) {
+  return FitWithPrior(problem, MakeSparsePrior, stop);
 }
 
 }  // namespace cubicml

@@ -23,6 +23,11 @@ namespace cubicml {
 absl::StatusOr<RegressionFit> FitKernel(const RegressionProblem& problem,
                                         const std::stop_token& stop);
 
+// The same for a target that few columns say much about: every column is taken
+// for irrelevant until rows say otherwise, and as long as they do not.
+absl::StatusOr<RegressionFit> FitSparseKernel(const RegressionProblem& problem,
+                                              const std::stop_token& stop);
+
 }  // namespace cubicml
 
 #endif  // CUBICML_PREDICTOR_KERNEL_FIT_H_

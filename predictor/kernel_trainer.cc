@@ -10,7 +10,8 @@
 namespace cubicml {
 
 HeadOptions KernelHeads() {
-  return {{FitKernel, kMaxKernelRows},
+  return {{FitKernel, FitSparseKernel, FitLinear},
+          kMaxKernelRows,
           {{FitKernel, kMaxKernelRows / 2}, {FitLinear, kMaxLinearRows}}};
 }
 

@@ -12,8 +12,8 @@
 
 namespace cubicml {
 
-// Heads of Gaussian processes, and feasibility by those or by a linear model:
-// what goes with any score.
+// Heads of Gaussian processes or linear models, feasibility likewise: what goes
+// with any score.
 HeadOptions KernelHeads();
 
 // Gaussian processes for everything, over a sample of the rows where there are

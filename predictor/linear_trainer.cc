@@ -14,7 +14,7 @@ std::unique_ptr<Trainer> NewLinearTrainer() {
          return FitLinear(problem, stop);
        },
        kMaxLinearRows, ScoreScale::kShareOfBest},
-      {{FitLinear, kMaxLinearRows}, {{FitLinear, kMaxLinearRows}}});
+      {{FitLinear}, kMaxLinearRows, {{FitLinear, kMaxLinearRows}}});
 }
 
 }  // namespace cubicml

@@ -24,6 +24,10 @@ struct MetricBound {
 // independent. A metric that was never measured keeps its own.
 double ProbabilityWithin(std::span<const MetricForecast> forecasts,
                          std::span<const MetricBound> bounds);
+// That what is measured would keep them but for the noise of measuring: a lucky
+// measurement of what breaks a bound is nothing to look for.
+double ProbabilityTrulyWithin(std::span<const MetricForecast> forecasts,
+                              std::span<const MetricBound> bounds);
 
 }  // namespace cubicml
 

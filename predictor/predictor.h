@@ -6,6 +6,8 @@
 #ifndef CUBICML_PREDICTOR_PREDICTOR_H_
 #define CUBICML_PREDICTOR_PREDICTOR_H_
 
+#include <cstddef>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,14 +20,18 @@ namespace cubicml {
 
 // What is expected of one configuration, in the metric's own unit.
 struct MetricForecast {
+  // Of a metric that is learnt as its logarithm the median, which few rows move
+  // less: the mean of a log-normal distribution grows with what is not known.
   double mean = 0.0;
   double stddev = 0.0;  // of a new measurement
   double lower90 = 0.0;
   double upper90 = 0.0;
+  // Share of the widths above that is left when a measurement has no noise.
+  double noiseless_share = 1.0;
 };
 
 struct Forecast {
-  // As Dataset.metrics; NaN where a metric was never measured.
+  // As Dataset.metrics; NaN where a metric was never measured or not asked for.
   std::vector<MetricForecast> metrics;
   // That it runs at all; ProbabilityWithin() says whether its metrics are kept.
   double feasible_probability = 1.0;
@@ -49,9 +55,14 @@ class Predictor {
       const FeatureMatrix& features) const = 0;
 
   // Only what ranking needs (score, score_stddev, feasible_probability), for
-  // scoring millions of candidates: `forecast.metrics` stay empty.
+  // scoring millions of candidates, and the metrics of these indices: where
+  // there are none, `forecast.metrics` stay empty.
   virtual absl::StatusOr<std::vector<Forecast>> Score(
-      const FeatureMatrix& features) const = 0;
+      const FeatureMatrix& features, std::span<const size_t> metrics) const = 0;
+  absl::StatusOr<std::vector<Forecast>> Score(
+      const FeatureMatrix& features) const {
+    return Score(features, {});
+  }
 
   // Held-out figures found while training; version and times are not set.
   virtual const v1::SurrogateQuality& quality() const = 0;

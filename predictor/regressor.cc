@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <utility>
 
 #include "absl/status/status.h"
+#include "base/status_macros.h"
 #include "predictor/kernel_regressor.h"
 #include "predictor/linear_regressor.h"
 #include "predictor/network_regressor.h"
@@ -68,6 +70,21 @@ double HeldOutLogDensity(const RegressionProblem& problem,
     total += w;
   }
   return total > 0.0 ? sum / total : 0.0;
+}
+
+absl::StatusOr<RegressionFit> FitLikeliest(
+    const RegressionProblem& problem, const std::vector<FitFunction>& kinds,
+    const std::stop_token& stop) {
+  std::optional<RegressionFit> best;
+  double best_density = 0.0;
+  for (const FitFunction fit : kinds) {
+    CUBICML_ASSIGN_OR_RETURN(RegressionFit fitted, fit(problem, stop));
+    const double density = HeldOutLogDensity(problem, fitted);
+    if (best.has_value() && density <= best_density) continue;
+    best = std::move(fitted);
+    best_density = density;
+  }
+  return *std::move(best);
 }
 
 }  // namespace cubicml

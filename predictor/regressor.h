@@ -75,6 +75,17 @@ std::vector<bool> FindKnownLevels(const RegressionProblem& problem);
 double HeldOutLogDensity(const RegressionProblem& problem,
                          const RegressionFit& fit);
 
+// A way to fit a regressor, e.g. FitKernel.
+using FitFunction = absl::StatusOr<RegressionFit> (*)(const RegressionProblem&,
+                                                      const std::stop_token&);
+
+// Of the kinds the one that tells held-out rows best. Metrics differ in that: a
+// speed has to do with every knob, a memory with few, a loss may be noisy.
+// REQUIRES: there is one. The errors of any.
+absl::StatusOr<RegressionFit> FitLikeliest(
+    const RegressionProblem& problem, const std::vector<FitFunction>& kinds,
+    const std::stop_token& stop);
+
 }  // namespace cubicml
 
 #endif  // CUBICML_PREDICTOR_REGRESSOR_H_

@@ -26,6 +26,8 @@ constexpr int kSamples = 64;
 constexpr int64_t kPolicySampleSteps = 20'000;
 constexpr double kPolicyLearningRate = 1.0;
 constexpr double kEntropyWeight = 0.02;
+// Lower logarithms of a probability would drown what a sample is worth.
+constexpr double kHopeless = -7.0;
 constexpr double kBaselineMemory = 0.9;
 constexpr double kMaxAdvantage = 3.0;
 // A policy that has settled finds nothing new; it starts anew.
@@ -72,7 +74,7 @@ class Reward {
     rewards.reserve(scores.size());
     for (const PointScore& score : scores) {
       rewards.push_back((score.mean + score.stddev) / unit_ +
-                        score.log_feasible);
+                        std::max(score.log_feasible, kHopeless));
     }
     return rewards;
   }

@@ -34,7 +34,7 @@ class SingleKindTrainer : public Trainer {
 
  private:
   size_t MaxRows() const {
-    size_t rows = std::max(score_.max_rows, heads_.metrics.max_rows);
+    size_t rows = std::max(score_.max_rows, heads_.max_metric_rows);
     for (const RegressorKind& kind : heads_.feasibility) {
       rows = std::max(rows, kind.max_rows);
     }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <span>
 #include <utility>
 
@@ -20,12 +21,15 @@ namespace cubicml {
 namespace {
 
 constexpr uint32_t kFormat = 1;
-// A wider spread of a logarithm says "anything": its mean would overflow.
+// A wider spread of a logarithm says "anything", without a number so large that
+// nobody can use it.
 constexpr double kMaxLogSpread = 3.0;
 constexpr size_t kPredictedTogether = 256;
 // Of one or two rows, or equal ones, nobody knows how much others differ.
 constexpr double kConstantSpread = 0.1;
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr MetricForecast kUnknown = {
+    .mean = kNan, .stddev = kNan, .lower90 = kNan, .upper90 = kNan};
 
 // Forecasts one metric, on the scale of its target: the intercept, the score
 // where it is part of it, and the regressors.
@@ -48,15 +52,18 @@ MetricForecast MetricHead::Forecast(double mean, double variance) const {
   forecast.lower90 = scale.Inverse(mean - half);
   forecast.upper90 = scale.Inverse(mean + half);
   if (scale.scale < 0.0) std::swap(forecast.lower90, forecast.upper90);
-  double stddev = total * spread.stddev_scale * unit;
+  const double stddev = total * spread.stddev_scale * unit;
+  // Else noise is partly, or all of it, what is not known: of a context that is
+  // new, or of a metric that has been measured twice.
+  const bool is_measuring = regressors.size() + (uses_score ? 1 : 0) == 1;
+  if (is_measuring && total > 0.0) {
+    forecast.noiseless_share = std::sqrt(variance) / total;
+  }
   forecast.mean = scale.Inverse(mean);
   forecast.stddev = stddev;
   if (!scale.logarithmic) return forecast;
-  // Of a log-normal distribution, whose bulk is inside the interval.
-  stddev = std::min(stddev, kMaxLogSpread);
-  forecast.mean = std::clamp(forecast.mean * std::exp(0.5 * stddev * stddev),
-                             forecast.lower90, forecast.upper90);
-  forecast.stddev = forecast.mean * std::sqrt(std::expm1(stddev * stddev));
+  // Half the distance of the two points that are one deviation away.
+  forecast.stddev = forecast.mean * std::sinh(std::min(stddev, kMaxLogSpread));
   return forecast;
 }
 
@@ -83,22 +90,26 @@ class SurrogateModel : public Predictor {
   }
 
   absl::StatusOr<std::vector<Forecast>> Score(
-      const FeatureMatrix& features) const override {
-    return Forecasts(features, /*with_metrics=*/false);
+      const FeatureMatrix& features,
+      std::span<const size_t> metrics) const override {
+    return Forecasts(features, metrics);
   }
   absl::StatusOr<std::vector<Forecast>> Predict(
       const FeatureMatrix& features) const override {
-    return Forecasts(features, /*with_metrics=*/true);
+    std::vector<size_t> all(parts_.heads.size());
+    std::iota(all.begin(), all.end(), size_t{0});
+    return Forecasts(features, all);
   }
 
   std::string Serialize() const override;
 
  private:
-  absl::StatusOr<std::vector<Forecast>> Forecasts(const FeatureMatrix& features,
-                                                  bool with_metrics) const;
+  absl::StatusOr<std::vector<Forecast>> Forecasts(
+      const FeatureMatrix& features, std::span<const size_t> metrics) const;
   absl::Status Check(const FeatureMatrix& features) const;
   // `scores` are the beliefs about the score of rows [begin, ...).
   void AddMetrics(const FeatureMatrix& features, size_t begin,
+                  std::span<const size_t> metrics,
                   std::span<const Belief> scores,
                   std::span<Forecast> forecasts) const;
 
@@ -120,7 +131,7 @@ absl::Status SurrogateModel::Check(const FeatureMatrix& features) const {
 }
 
 absl::StatusOr<std::vector<Forecast>> SurrogateModel::Forecasts(
-    const FeatureMatrix& features, bool with_metrics) const {
+    const FeatureMatrix& features, std::span<const size_t> metrics) const {
   CUBICML_RETURN_IF_ERROR(Check(features));
   FeatureMatrix copy;
   if (scaled_) {
@@ -145,8 +156,8 @@ absl::StatusOr<std::vector<Forecast>> SurrogateModel::Forecasts(
       forecast.score_stddev = scores[i].stddev;
       forecast.feasible_probability = probabilities[i];
     }
-    if (with_metrics) {
-      AddMetrics(x, begin, scores,
+    if (!metrics.empty()) {
+      AddMetrics(x, begin, metrics, scores,
                  std::span<Forecast>(&forecasts[begin], count));
     }
   }
@@ -154,12 +165,18 @@ absl::StatusOr<std::vector<Forecast>> SurrogateModel::Forecasts(
 }
 
 void SurrogateModel::AddMetrics(const FeatureMatrix& features, size_t begin,
+                                std::span<const size_t> metrics,
                                 std::span<const Belief> scores,
                                 std::span<Forecast> forecasts) const {
   std::vector<Belief> beliefs(forecasts.size());
   std::vector<double> means(forecasts.size());
   std::vector<double> variances(forecasts.size());
-  for (const MetricHead& head : parts_.heads) {
+  for (Forecast& forecast : forecasts) {
+    forecast.metrics.assign(parts_.heads.size(), kUnknown);
+  }
+  for (const size_t metric : metrics) {
+    if (metric >= parts_.heads.size()) continue;
+    const MetricHead& head = parts_.heads[metric];
     std::fill(means.begin(), means.end(), head.intercept);
     std::fill(variances.begin(), variances.end(), 0.0);
     const auto add = [&](std::span<const Belief> part) {
@@ -174,7 +191,7 @@ void SurrogateModel::AddMetrics(const FeatureMatrix& features, size_t begin,
       add(beliefs);
     }
     for (size_t i = 0; i < forecasts.size(); ++i) {
-      forecasts[i].metrics.push_back(head.Forecast(means[i], variances[i]));
+      forecasts[i].metrics[metric] = head.Forecast(means[i], variances[i]);
     }
   }
 }
@@ -294,10 +311,6 @@ MetricHead MakeConstantHead(const TargetRows& rows) {
   if (!head.scale.logarithmic) share *= std::abs(head.scale.Inverse(mean));
   head.noise = std::max(spread, share / head.scale.scale);
   head.intercept = mean;
-  if (head.scale.logarithmic) {
-    // So that theirs is the mean of the log-normal distribution.
-    head.intercept -= 0.5 * head.noise * head.noise * head.scale.scale;
-  }
   return head;
 }
 
@@ -306,14 +319,14 @@ absl::StatusOr<BuiltHead> FitHead(const TrainingSet& set, size_t metric,
                                   const HeadOptions& options, Rng* rng,
                                   const std::stop_token& stop) {
   const TargetRows rows =
-      SelectMetric(set, metric, options.metrics.max_rows, rng);
+      SelectMetric(set, metric, options.max_metric_rows, rng);
   if (rows.targets.size() < 3 || rows.constant) {
     BuiltHead built;
     built.head = MakeConstantHead(rows);
     return built;
   }
   CUBICML_ASSIGN_OR_RETURN(RegressionFit fit,
-                           options.metrics.fit(rows.problem(), stop));
+                           FitLikeliest(rows.problem(), options.metrics, stop));
   CUBICML_ASSIGN_OR_RETURN(BuiltHead built, BuildHead(rows, fit, stop));
   built.head.regressors.push_back(std::move(fit.regressor));
   return built;

@@ -7,6 +7,7 @@
 #ifndef CUBICML_PREDICTOR_SURROGATE_MODEL_H_
 #define CUBICML_PREDICTOR_SURROGATE_MODEL_H_
 
+#include <cstddef>
 #include <memory>
 #include <stop_token>
 #include <string>
@@ -44,7 +45,9 @@ struct ScoreFit {
 // How the heads of metrics and the feasibility model are trained. Feasibility
 // is part of every score, so its kinds have to answer fast.
 struct HeadOptions {
-  RegressorKind metrics;
+  // For each metric, the one of these that tells held-out rows best.
+  std::vector<FitFunction> metrics;
+  size_t max_metric_rows = 0;
   std::vector<RegressorKind> feasibility;
 };
 

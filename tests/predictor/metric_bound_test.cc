@@ -37,6 +37,16 @@ TEST(MetricBoundTest, WhatIsNotKnownIsKept) {
   EXPECT_EQ(Within({{.metric = 7, .max = 1.0}}), 1.0);
 }
 
+TEST(MetricBoundTest, NoiseDoesNotMakeABrokenBoundKept) {
+  std::vector<MetricForecast> noisy = {
+      {.mean = 10.0, .lower90 = 9.0, .upper90 = 11.0, .noiseless_share = 0.5}};
+  const MetricBound bound = {.metric = 0, .max = 9.5};
+  EXPECT_NEAR(ProbabilityTrulyWithin(noisy, {&bound, 1}), 0.05, 1e-9);
+  EXPECT_GT(ProbabilityWithin(noisy, {&bound, 1}), 0.2);
+  noisy[0].noiseless_share = 0.0;
+  EXPECT_EQ(ProbabilityTrulyWithin(noisy, {&bound, 1}), 0.0);
+}
+
 TEST(MetricBoundTest, ACertainForecastIsYesOrNo) {
   const std::vector<MetricForecast> certain = {
       {.mean = 10.0, .lower90 = 10.0, .upper90 = 10.0}};

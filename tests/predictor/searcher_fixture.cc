@@ -28,11 +28,11 @@ std::string CategoryText(absl::string_view name, int values) {
 
 absl::StatusOr<std::vector<Forecast>> FakePredictor::Predict(
     const FeatureMatrix& features) const {
-  return Score(features);
+  return Score(features, {});
 }
 
 absl::StatusOr<std::vector<Forecast>> FakePredictor::Score(
-    const FeatureMatrix& features) const {
+    const FeatureMatrix& features, std::span<const size_t>) const {
   std::vector<Forecast> forecasts;
   forecasts.reserve(features.rows);
   for (size_t i = 0; i < features.rows; ++i) {

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -40,7 +41,8 @@ class FakePredictor final : public Predictor {
   absl::StatusOr<std::vector<Forecast>> Predict(
       const FeatureMatrix& features) const override;
   absl::StatusOr<std::vector<Forecast>> Score(
-      const FeatureMatrix& features) const override;
+      const FeatureMatrix& features,
+      std::span<const size_t> metrics) const override;
   const v1::SurrogateQuality& quality() const override { return quality_; }
   std::string Serialize() const override { return ""; }
 

@@ -13,8 +13,10 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "predictor/kernel_trainer.h"
 #include "predictor/knob_distance.h"
 #include "predictor/searcher.h"
+#include "tests/predictor/constrained_problem.h"
 #include "tests/predictor/searcher_fixture.h"
 #include "tests/support/status_matchers.h"
 
@@ -159,6 +161,40 @@ TEST(ModelSearcherTest, AvoidsWhatDoesNotWork) {
   for (const Candidate& candidate : *candidates) {
     EXPECT_EQ(candidate.point.front(), 0.0);
   }
+}
+
+// A loss that depends on two knobs of eight teaches what breaks its bound: a
+// model that takes all knobs for relevant tries the same two values again and
+// again with others changed.
+TEST(ModelSearcherTest, LearnsWhatBreaksABound) {
+  constexpr int kTrials = 24;
+  constexpr uint64_t kRuns = 2;
+  const auto trainer = NewKernelTrainer();
+  const auto searcher = NewDefaultSearcher();
+  double regret = 0.0;
+  double random_regret = 0.0;
+  int broke = 0;
+  for (uint64_t seed = 1; seed <= kRuns; ++seed) {
+    const ConstrainedProblem problem =
+        MakeConstrainedProblem(ConstraintKind::kSmooth, seed);
+    const auto trials =
+        SearchConstrained(problem, trainer.get(), *searcher, seed, kTrials);
+    regret += trials.back().regret / kRuns;
+    for (const ConstrainedTrial& trial : trials) {
+      broke += trial.modelled && !trial.kept ? 1 : 0;
+    }
+    constexpr uint64_t kDraws = 10;
+    for (uint64_t draw = 1; draw <= kDraws; ++draw) {
+      random_regret +=
+          SearchConstrained(problem, nullptr, *searcher, draw, kTrials)
+              .back()
+              .regret /
+          static_cast<double>(kRuns * kDraws);
+    }
+  }
+  EXPECT_LT(regret, 0.5 * random_regret);
+  // Of 32; a model that takes all knobs for relevant breaks it 25 times.
+  EXPECT_LE(broke, 22);
 }
 
 TEST(ModelSearcherTest, KeepsTheTrialsOfABatchApart) {
