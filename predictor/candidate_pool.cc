@@ -7,6 +7,8 @@
 #include <tuple>
 #include <utility>
 
+#include "base/status_macros.h"
+
 namespace cubicml {
 namespace {
 
@@ -14,12 +16,12 @@ namespace {
 // many more than a batch leave something else to choose from.
 constexpr size_t kMinCapacity = 256;
 constexpr size_t kCapacityPerCandidate = 16;
-// A batch this large is spread widely anyway.
-constexpr size_t kLargeCapacity = 8192;
+// Of the spare ones: a batch for which these are few is spread widely anyway.
+constexpr size_t kMaxSpareCapacity = 8192;
 
 size_t CapacityFor(size_t count) {
   return std::max({kMinCapacity,
-                   std::min(count * kCapacityPerCandidate, kLargeCapacity),
+                   std::min(count * kCapacityPerCandidate, kMaxSpareCapacity),
                    2 * count});
 }
 
@@ -63,8 +65,10 @@ void CandidatePool::OfferOne(const Point& point, const PointScore& score) {
 
 // A candidate's worth only falls with what is chosen before it. So whoever is
 // first by an old score and stays first by a new one is the best of all, and
-// most others never need a new score.
-std::vector<Candidate> CandidatePool::SelectBatch(Acquisition acquisition) {
+// most others never need a new score. The exception is the first that is
+// believed to work while nothing has: all are scored anew.
+absl::StatusOr<std::vector<Candidate>> CandidatePool::SelectBatch(
+    Acquisition acquisition) {
   const auto worse = [](const Entry& a, const Entry& b) {
     return Better(b, a);
   };
@@ -79,6 +83,7 @@ std::vector<Candidate> CandidatePool::SelectBatch(Acquisition acquisition) {
   std::make_heap(entries.begin(), entries.end(), worse);
   std::vector<Candidate> batch;
   while (batch.size() < count_ && !entries.empty()) {
+    CUBICML_RETURN_IF_ERROR(problem_.CheckStop());
     std::pop_heap(entries.begin(), entries.end(), worse);
     if (acquisition.IsStale(entries.back().score)) {
       rescore(&entries.back());

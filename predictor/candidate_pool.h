@@ -13,6 +13,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "base/rng.h"
 #include "predictor/acquisition.h"
 #include "predictor/searcher.h"
@@ -32,8 +33,8 @@ class CandidatePool {
   void Offer(std::span<const Point> points, std::span<const PointScore> scores);
 
   // The batch, the best first: greedily, each one as if those before it were
-  // running already. Empties the pool.
-  std::vector<Candidate> SelectBatch(Acquisition acquisition);
+  // running already. Empties the pool. CANCELLED when the search is to stop.
+  absl::StatusOr<std::vector<Candidate>> SelectBatch(Acquisition acquisition);
 
  private:
   struct Entry {

@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Installs what is needed, builds, and runs all tests: what has to pass before
-# a change lands.
+# Installs what is needed, builds, and runs all tests.
 #
 #   tests/run.sh         what has to pass before a change lands
 #   tests/run.sh --fast  without the sanitizers, for the way there

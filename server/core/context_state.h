@@ -113,8 +113,12 @@ class ContextState {
   ReadyList ready;
   // A thread is searching for more; others wait for it.
   bool searching = false;
-  bool waited = false;       // one has waited since the last search began
-  size_t last_batch = 0;     // how many the last search was to find
+  bool waited = false;    // one has waited since the last search began
+  size_t last_batch = 0;  // how many the last search was to find
+  void BeginBatch(size_t count) {
+    waited = false;
+    last_batch = count;
+  }
   bool design_made = false;  // the initial design was computed,
   bool design_done = false;  // and all of it is taken
   // taken() when a search found nothing more; none so far if unset.

@@ -101,8 +101,9 @@ absl::StatusOr<StudyCache::Handle> StudyCache::AcquireBefore(
 }
 
 void StudyCache::RunLoad(const std::string& name, Load* load) {
+  const absl::Status open = options_.check();
   absl::StatusOr<std::shared_ptr<StudyState>> loaded =
-      LoadStudy(options_, name);
+      open.ok() ? LoadStudy(options_, name) : open;
   MutexLock lock(&mu_);
   changed_.NotifyAll();
   load->done = true;

@@ -2,6 +2,8 @@
 
 #include "server/core/study_definition.h"
 
+#include <google/protobuf/util/message_differencer.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -13,6 +15,7 @@
 #include "base/field_error.h"
 #include "base/stable_hash.h"
 #include "base/status_macros.h"
+#include "predictor/constraint_check.h"
 #include "server/core/resource_name.h"
 
 namespace cubicml {
@@ -163,6 +166,15 @@ bool IsConstrained(const v1::Study& study) {
                      });
 }
 
+bool SameConstraints(const v1::Study& a, const v1::Study& b) {
+  return std::equal(a.constraints().begin(), a.constraints().end(),
+                    b.constraints().begin(), b.constraints().end(),
+                    [](const v1::Constraint& x, const v1::Constraint& y) {
+                      return google::protobuf::util::MessageDifferencer::Equals(
+                          x, y);
+                    });
+}
+
 absl::Status CheckExhaustive(const SearchSpace& space, bool constrained) {
   double combinations = 1.0;
   for (const Knob& knob : space.knobs()) {
@@ -196,11 +208,19 @@ absl::StatusOr<std::shared_ptr<const StudyDefinition>> StudyDefinition::Parse(
   CUBICML_RETURN_IF_ERROR(CheckStudy(study));
   CUBICML_ASSIGN_OR_RETURN(std::shared_ptr<const SearchSpace> space,
                            SearchSpace::Parse(study));
-  if (study.settings().algorithm() == v1::EXHAUSTIVE) {
-    CUBICML_RETURN_IF_ERROR(CheckExhaustive(*space, IsConstrained(study)));
-  }
   return std::shared_ptr<const StudyDefinition>(
       new StudyDefinition(std::move(study), std::move(space)));
+}
+
+absl::Status StudyDefinition::CheckNew(const v1::Study& study,
+                                       const v1::Study* before) {
+  if (before == nullptr || !SameConstraints(study, *before)) {
+    CUBICML_RETURN_IF_ERROR(CheckNewConstraints(study));
+  }
+  if (study.settings().algorithm() != v1::EXHAUSTIVE) return absl::OkStatus();
+  CUBICML_ASSIGN_OR_RETURN(const std::shared_ptr<const SearchSpace> space,
+                           SearchSpace::Parse(study));
+  return CheckExhaustive(*space, IsConstrained(study));
 }
 
 namespace {

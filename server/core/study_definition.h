@@ -36,6 +36,13 @@ class StudyDefinition {
   static absl::StatusOr<std::shared_ptr<const StudyDefinition>> Parse(
       v1::Study study);
 
+  // What is refused of a definition that is new, although one that is stored
+  // works: constraints that cannot be meant, unless they are those of `before`,
+  // and EXHAUSTIVE for a space that is too large. Counting that may take
+  // seconds. INVALID_ARGUMENT as Parse. REQUIRES: Parse accepts `study`.
+  static absl::Status CheckNew(const v1::Study& study,
+                               const v1::Study* before = nullptr);
+
   // OK when trials that have run under `old` stay valid under this one; else
   // FAILED_PRECONDITION naming what may not change.
   absl::Status CheckExtends(const StudyDefinition& old) const;

@@ -17,7 +17,6 @@
 #include "base/rng.h"
 #include "base/stable_hash.h"
 #include "base/status_macros.h"
-#include "predictor/constraint_check.h"
 #include "server/core/parsed_trial.h"
 #include "server/core/request_check.h"
 #include "server/core/resource_name.h"
@@ -95,14 +94,11 @@ absl::Status ApplyUpdate(const v1::UpdateStudyRequest& request,
       StudyDefinition::Parse(*stored));
   v1::Study changed = *stored;
   CUBICML_RETURN_IF_ERROR(CopyMasked(request, &changed));
-  const auto& paths = request.update_mask().paths();
-  if (std::count(paths.begin(), paths.end(), "constraints") > 0) {
-    CUBICML_RETURN_IF_ERROR(
-        WithFieldPrefix(CheckNewConstraints(changed), "study."));
-  }
   const absl::StatusOr<std::shared_ptr<const StudyDefinition>> definition =
       StudyDefinition::Parse(changed);
   CUBICML_RETURN_IF_ERROR(WithFieldPrefix(definition.status(), "study."));
+  CUBICML_RETURN_IF_ERROR(
+      WithFieldPrefix(StudyDefinition::CheckNew(changed, stored), "study."));
   CUBICML_RETURN_IF_ERROR((*definition)->CheckExtends(*old_definition));
   const std::string& etag = request.study().etag();
   if (!etag.empty() && etag != stored->etag()) {
@@ -206,25 +202,35 @@ absl::StatusOr<v1::Study> StudyService::CreateStudy(
     study.mutable_settings()->set_seed(std::max<uint64_t>(1, seed));
   }
   CUBICML_RETURN_IF_ERROR(
-      WithFieldPrefix(CheckNewConstraints(study), "study."));
-  CUBICML_RETURN_IF_ERROR(
       WithFieldPrefix(StudyDefinition::Parse(study).status(), "study."));
-  if (request.validate_only()) return study;
-  absl::StatusOr<StoredStudy> stored = state_->store().CreateStudy(study, key);
-  if (absl::IsAlreadyExists(stored.status())) {
-    CUBICML_ASSIGN_OR_RETURN(const StoredStudy existing,
-                             state_->store().GetStudy(name));
-    if (!SameDefinition(study, existing.study, choose_seed)) {
-      return absl::AlreadyExistsError(
-          absl::StrCat(name, " exists with another definition"));
-    }
-    CUBICML_ASSIGN_OR_RETURN(const StudyCache::Handle handle,
-                             state_->cache.Acquire(name));
-    return State::FormatStudy(*handle.get());
+  const absl::Status is_new =
+      WithFieldPrefix(StudyDefinition::CheckNew(study), "study.");
+  if (request.validate_only()) {
+    CUBICML_RETURN_IF_ERROR(is_new);
+    return study;
   }
-  CUBICML_RETURN_IF_ERROR(stored.status());
-  stored->study.mutable_progress();
-  return std::move(stored->study);
+  if (is_new.ok()) {
+    absl::StatusOr<StoredStudy> stored =
+        state_->store().CreateStudy(study, key);
+    if (stored.ok()) {
+      stored->study.mutable_progress();
+      return std::move(stored->study);
+    }
+    if (!absl::IsAlreadyExists(stored.status())) return stored.status();
+  }
+  // What is refused today may have been stored while it was not.
+  const absl::StatusOr<StoredStudy> existing = state_->store().GetStudy(name);
+  const bool same =
+      existing.ok() && SameDefinition(study, existing->study, choose_seed);
+  if (!same) {
+    CUBICML_RETURN_IF_ERROR(is_new);
+    CUBICML_RETURN_IF_ERROR(existing.status());
+    return absl::AlreadyExistsError(
+        absl::StrCat(name, " exists with another definition"));
+  }
+  CUBICML_ASSIGN_OR_RETURN(const StudyCache::Handle handle,
+                           state_->cache.Acquire(name));
+  return State::FormatStudy(*handle.get());
 }
 
 absl::StatusOr<v1::Study> StudyService::GetStudy(
@@ -259,29 +265,38 @@ absl::StatusOr<v1::ListStudiesResponse> StudyService::ListStudies(
       *study.mutable_progress() = loaded->Progress();
       continue;
     }
-    // Counts only: nothing is loaded for a list.
-    CUBICML_ASSIGN_OR_RETURN(const auto counts,
-                             state_->store().CountTrials(stored.id));
-    v1::StudyProgress& progress = *study.mutable_progress();
-    for (const auto& [state, count] : counts) {
-      progress.set_trials(progress.trials() + count);
-      if (IsHeld(state)) {
-        progress.set_active_trials(progress.active_trials() + count);
-      }
-      if (state == v1::Trial::SUCCEEDED) progress.set_succeeded_trials(count);
-      if (state == v1::Trial::INFEASIBLE) progress.set_infeasible_trials(count);
-    }
+    CUBICML_ASSIGN_OR_RETURN(*study.mutable_progress(),
+                             state_->CountProgress(stored.id));
   }
   return response;
 }
 
+absl::StatusOr<v1::StudyProgress> StudyService::State::CountProgress(
+    StudyId study) {
+  CUBICML_ASSIGN_OR_RETURN(const auto counts, store().CountTrials(study));
+  v1::StudyProgress progress;
+  for (const auto& [state, count] : counts) {
+    progress.set_trials(progress.trials() + count);
+    if (IsHeld(state)) {
+      progress.set_active_trials(progress.active_trials() + count);
+    }
+    if (state == v1::Trial::SUCCEEDED) progress.set_succeeded_trials(count);
+    if (state == v1::Trial::INFEASIBLE) progress.set_infeasible_trials(count);
+  }
+  return progress;
+}
+
 v1::Study StudyService::State::FormatStored(StoredStudy stored) {
-  stored.study.mutable_progress();
+  v1::StudyProgress& progress = *stored.study.mutable_progress();
   const absl::StatusOr<StudyCache::Handle> study =
       cache.Acquire(stored.study.name());
   // It may be gone since, and its name another's.
   if (study.ok() && (*study)->id() == stored.id) {
-    *stored.study.mutable_progress() = (*study)->Progress();
+    progress = (*study)->Progress();
+  } else if (absl::StatusOr<v1::StudyProgress> counted =
+                 CountProgress(stored.id);
+             counted.ok()) {
+    progress = *std::move(counted);  // loading it takes longer
   }
   return std::move(stored.study);
 }

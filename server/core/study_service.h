@@ -54,8 +54,9 @@ struct StudyServiceOptions {
   absl::Duration default_deadline = absl::Seconds(5);
   // Studies held in memory; the least recently used are dropped.
   size_t max_cached_studies = 256;
-  // That read studies into memory, so that no call waits beyond its deadline.
-  // 0: the calls do it themselves, which is the same each time.
+  // That read studies into memory, so that SuggestTrials does not wait beyond
+  // its deadline, and no call longer than StudyCache::kMaxWait. 0: the calls do
+  // it themselves, to the end, which is the same each time.
   size_t load_threads = 0;
 };
 

@@ -43,8 +43,7 @@ std::shared_ptr<const Model> StudyService::State::MakeModel(
   observer().OnModelRefused(name, model.status());
   if (absl::IsOutOfRange(model.status())) {
     // Nothing is broken: the next one has more trials to learn from.
-    CUBICML_LOG(INFO) << "a new model is not used, the one before it stays"
-                      << Field("study", name)
+    CUBICML_LOG(INFO) << "a new model is not used" << Field("study", name)
                       << Field("why", model.status().message());
     return nullptr;
   }
@@ -59,6 +58,7 @@ bool StudyService::State::StoreModel(StudyState* study,
   const absl::Status stored = store().CreateModel(
       study->id(), FormatModel(study->definition(), *model));
   if (stored.ok()) return true;
+  if (absl::IsNotFound(stored)) return false;  // the study was deleted
   CUBICML_LOG(WARNING) << "a model could not be stored"
                        << Field("study", study->definition().name())
                        << Field("why", stored.ToString());
@@ -148,7 +148,8 @@ absl::Status StudyService::State::LoadStudiesWithLapsedLeases() {
       if (missing.erase(stored.id) == 0) continue;
       const absl::StatusOr<StudyCache::Handle> study =
           cache.Acquire(stored.study.name());
-      if (study.ok()) continue;
+      // UNAVAILABLE: it takes longer, and will be there in the next round.
+      if (study.ok() || absl::IsUnavailable(study.status())) continue;
       CUBICML_LOG(WARNING) << "a study with lapsed leases cannot be loaded"
                            << Field("study", stored.study.name())
                            << Field("why", study.status().ToString());

@@ -48,6 +48,8 @@ struct StudyService::State {
   static v1::Study FormatStudy(const StudyState& study);
   // As the store answered, with its progress now.
   v1::Study FormatStored(StoredStudy stored);
+  // What is known without loading the study.
+  absl::StatusOr<v1::StudyProgress> CountProgress(StudyId study);
 
   // ---- Suggestions (study_service_suggest.cc) ----
 

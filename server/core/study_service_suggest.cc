@@ -93,7 +93,8 @@ absl::Status CheckAnswerSize(const std::vector<v1::Trial>& held,
                    std::max<size_t>(1, count * kMaxPageBytes / bytes)));
 }
 
-// The first `count` different ones, by number.
+// The first `count` different ones, by number; fewer when more are too large
+// for one answer, which is the client's own trials only.
 void SetTrials(std::vector<v1::Trial> trials, size_t count,
                v1::SuggestTrialsResponse* response) {
   std::map<int64_t, v1::Trial> by_number;
@@ -102,7 +103,10 @@ void SetTrials(std::vector<v1::Trial> trials, size_t count,
     if (!name.ok() || by_number.size() == count) continue;
     by_number.try_emplace(name->number.value, std::move(trial));
   }
+  size_t bytes = 0;
   for (auto& [number, trial] : by_number) {
+    bytes += trial.ByteSizeLong();
+    if (bytes > kMaxPageBytes && response->trials_size() > 0) return;
     *response->add_trials() = std::move(trial);
   }
 }

@@ -25,8 +25,10 @@ constexpr double kNewRowsShare = 0.05;
 // A search by the model finds this many at once: scoring costs more than
 // choosing, and the next calls find them ready.
 constexpr size_t kModelBatch = 64;
-// The most, for those who ask faster than searches end.
-constexpr size_t kMaxBatch = 4096;
+// The most, for those who ask faster than searches end. Other kinds compare the
+// candidates with each other, which takes time that grows with their square.
+constexpr size_t kMaxModelBatch = 4096;
+constexpr size_t kMaxBatch = 512;
 constexpr size_t kFirstWaitedBatch = 16;
 // With so few left, or this share of a batch, more are computed ahead.
 constexpr size_t kLowReady = 16;
@@ -161,7 +163,7 @@ bool StudyState::TakeReadyLocked(const SuggestionNeed& need,
     context->Reserve(pick);
     picks->push_back(std::move(pick));
     if (ready.kind == SearchKind::kModel &&
-        ready.picks.size() == LowReady(*context)) {
+        ready.picks.size() <= LowReady(*context)) {
       refill_wanted_ = true;
     }
     return true;
@@ -194,7 +196,8 @@ size_t StudyState::SearchCountLocked(SearchKind kind, size_t count,
   wanted = std::max(wanted, context.waited ? std::max(kFirstWaitedBatch,
                                                       2 * context.last_batch)
                                            : context.last_batch / 2);
-  return std::min(wanted, kMaxBatch);
+  return std::min(wanted,
+                  kind == SearchKind::kModel ? kMaxModelBatch : kMaxBatch);
 }
 
 SearchTask StudyState::MakeTaskLocked(const SuggestionNeed& need,
@@ -259,8 +262,7 @@ StudyState::Step StudyState::TakeAtHand(const SuggestionNeed& need,
       context);
   if (!need.any_fixed) {
     context.searching = true;
-    context.waited = false;
-    context.last_batch = task->count;
+    context.BeginBatch(task->count);
   }
   return Step::kSearch;
 }
@@ -283,7 +285,11 @@ void StudyState::FinishSearch(const SuggestionNeed& need,
   }
   context.searching = false;
   searched_.NotifyAll();
-  if (!found.ok()) return;
+  if (!found.ok()) {
+    // Fewer may be found in time.
+    context.BeginBatch(context.last_batch / 4);
+    return;
+  }
   if (task.kind == SearchKind::kDesign) {
     context.design_made = true;
   } else if (found->empty()) {
@@ -405,7 +411,7 @@ std::shared_ptr<const Model> StudyState::TakeUnstored() {
 std::vector<SearchTask> StudyState::MakeAheadTasks(
     std::shared_ptr<const Model> model) {
   MutexLock lock(&mu_);
-  std::vector<const ContextState*> recent;
+  std::vector<ContextState*> recent;
   for (const auto& context : contexts_) {
     if (context->last_asked > 0) recent.push_back(context.get());
   }
@@ -418,11 +424,12 @@ std::vector<SearchTask> StudyState::MakeAheadTasks(
   need.fixed = definition_->space()->Free();
   std::vector<SearchTask> tasks;
   model_.swap(model);  // what is chosen below is for the new model
-  for (const ContextState* context : recent) {
+  for (ContextState* context : recent) {
     if (ChooseKindLocked(need, *context) != SearchKind::kModel) continue;
     tasks.push_back(MakeTaskLocked(
         need, SearchKind::kModel,
         SearchCountLocked(SearchKind::kModel, 1, *context), *context));
+    context->BeginBatch(tasks.back().count);
   }
   model_.swap(model);
   return tasks;
@@ -447,12 +454,11 @@ std::vector<SearchTask> StudyState::MakeRefillTasks() {
         ready.picks.size() > LowReady(*context)) {
       continue;
     }
-    tasks.push_back(
-        MakeTaskLocked(need, SearchKind::kModel,
-                       SearchCountLocked(SearchKind::kModel,
-                                         2 * context->last_batch, *context),
-                       *context));
-    context->last_batch = tasks.back().count;
+    tasks.push_back(MakeTaskLocked(
+        need, SearchKind::kModel,
+        SearchCountLocked(SearchKind::kModel, context->last_batch, *context),
+        *context));
+    context->BeginBatch(tasks.back().count);
     for (const Pick& pick : ready.picks) {
       tasks.back().unmeasured.insert(pick.key);
       tasks.back().pending.push_back(pick.point);
@@ -480,7 +486,6 @@ void StudyState::InstallModel(std::shared_ptr<const Model> model,
   model_ = std::move(model);
   for (AheadList& list : lists) {
     ContextState& context = *contexts_[static_cast<size_t>(list.task.group)];
-    context.last_batch = list.task.count;
     context.ready.kind = list.task.kind;
     context.ready.model_version = list.task.model_version();
     context.ready.picks.assign(std::make_move_iterator(list.picks.begin()),

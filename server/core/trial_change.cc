@@ -25,7 +25,7 @@ absl::Status CheckHolder(const v1::Trial& trial, const std::string& client_id) {
   }
   // Whoever held it, nobody can change it any more.
   if (!IsHeld(trial.state()) && trial.state() != v1::Trial::EXPIRED) {
-    return HasEnded(trial);
+    return EndedError(trial);
   }
   return absl::FailedPreconditionError(
       absl::StrCat(trial.name(), " is held by another client than client_id"));

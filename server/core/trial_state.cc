@@ -58,7 +58,7 @@ bool IsLegalTransition(v1::Trial::State from, v1::Trial::State to) {
   return false;
 }
 
-absl::Status HasEnded(const v1::Trial& trial) {
+absl::Status EndedError(const v1::Trial& trial) {
   std::string since;
   if (trial.has_end_time()) {
     since = absl::StrCat(
@@ -74,7 +74,7 @@ absl::Status HasEnded(const v1::Trial& trial) {
 absl::Status CheckTransition(const v1::Trial& trial, v1::Trial::State to,
                              absl::string_view call) {
   if (IsLegalTransition(trial.state(), to)) return absl::OkStatus();
-  if (!IsHeld(trial.state())) return HasEnded(trial);
+  if (!IsHeld(trial.state())) return EndedError(trial);
   return absl::FailedPreconditionError(
       absl::StrCat(trial.name(), " is ", v1::Trial::State_Name(trial.state()),
                    "; ", call, " cannot make it ", v1::Trial::State_Name(to)));

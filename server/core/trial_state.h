@@ -20,7 +20,7 @@ bool IsLost(v1::Trial::State state);
 
 bool IsLegalTransition(v1::Trial::State from, v1::Trial::State to);
 // FAILED_PRECONDITION that says that the trial has ended, how and when.
-absl::Status HasEnded(const v1::Trial& trial);
+absl::Status EndedError(const v1::Trial& trial);
 // OK, or FAILED_PRECONDITION that says which state the trial is in.
 absl::Status CheckTransition(const v1::Trial& trial, v1::Trial::State to,
                              absl::string_view call);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -15,7 +16,7 @@
 namespace cubicml {
 namespace {
 
-// One page: the bound on the studies with series of their own.
+// The bound on the studies with series of their own.
 constexpr int kStudiesWithMetrics = 1000;
 
 }  // namespace
@@ -45,13 +46,20 @@ void HealthMonitor::SetReadiness(const absl::Status& readiness) {
 }
 
 void HealthMonitor::RefreshMetrics() {
+  std::vector<v1::Study> studies;
   v1::ListStudiesRequest request;
-  request.set_page_size(kStudiesWithMetrics);
-  const absl::StatusOr<v1::ListStudiesResponse> page =
-      options_.service->ListStudies(request);
-  if (!page.ok()) return;  // the gauges stay as they are; health tells why
-  options_.metrics->SetStudies(
-      std::vector<v1::Study>(page->studies().begin(), page->studies().end()));
+  do {
+    request.set_page_size(kStudiesWithMetrics -
+                          static_cast<int>(studies.size()));
+    absl::StatusOr<v1::ListStudiesResponse> page =
+        options_.service->ListStudies(request);
+    if (!page.ok()) return;  // the gauges stay as they are; health tells why
+    std::move(page->mutable_studies()->begin(), page->mutable_studies()->end(),
+              std::back_inserter(studies));
+    request.set_page_token(page->next_page_token());
+  } while (!request.page_token().empty() &&
+           studies.size() < kStudiesWithMetrics);
+  options_.metrics->SetStudies(studies);
 }
 
 void HealthMonitor::Start() {

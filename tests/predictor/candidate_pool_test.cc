@@ -3,6 +3,7 @@
 #include "predictor/candidate_pool.h"
 
 #include <set>
+#include <stop_token>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -31,7 +32,7 @@ class CandidatePoolTest : public ::testing::Test {
     const auto scores = *acquisition.Score(all_);
     CandidatePool pool(problem_, count, Rng(seed));
     for (int i = 0; i < offers; ++i) pool.Offer(all_, scores);
-    return pool.SelectBatch(acquisition);
+    return *pool.SelectBatch(acquisition);
   }
 
   Landscape landscape_;
@@ -97,9 +98,20 @@ TEST_F(CandidatePoolTest, OrdersEqualOnesByTheSeed) {
   for (uint64_t seed = 1; seed <= 10; ++seed) {
     CandidatePool pool(problem_, 1, Rng(seed));
     pool.Offer(all_, equal);
-    first.insert(pool.SelectBatch(acquisition)[0].point);
+    first.insert(pool.SelectBatch(acquisition)->at(0).point);
   }
   EXPECT_GE(first.size(), 8U);
+}
+
+TEST_F(CandidatePoolTest, StopsWhenTheSearchDoes) {
+  Acquisition acquisition = *Acquisition::Create(problem_);
+  CandidatePool pool(problem_, 10, Rng(1));
+  pool.Offer(all_, *acquisition.Score(all_));
+  std::stop_source stop;
+  problem_.stop = stop.get_token();
+  stop.request_stop();
+  EXPECT_THAT(pool.SelectBatch(acquisition),
+              StatusIs(absl::StatusCode::kCancelled));
 }
 
 TEST_F(CandidatePoolTest, GivesFewerWhenThereAreFewer) {

@@ -85,9 +85,7 @@ inline std::string TuningServiceFactoryName(
 MATCHER_P(RefusesField, field, "") {
   const absl::Status& status = status_matchers_internal::GetStatus(arg);
   *result_listener << "which is " << status.ToString();
-  const auto payload = status.GetPayload(kFieldPayloadUrl);
-  return absl::IsInvalidArgument(status) && payload.has_value() &&
-         std::string(*payload) == field;
+  return absl::IsInvalidArgument(status) && FieldNamedBy(status) == field;
 }
 
 class TuningServiceContractTest

@@ -2,6 +2,7 @@
 
 #include "tests/storage/study_store_contract.h"
 
+#include <atomic>
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -712,13 +713,19 @@ TEST_P(StudyStoreContractTest, PagesOfStudiesEndWhenTheyAreLarge) {
 TEST_P(StudyStoreContractTest, NothingIsAddedToAStudyThatIsBeingDeleted) {
   const StudyId study = CreateStudy("a");
   CreateTrials(study, 5000);  // more than are deleted at once
+  absl::Status deleted;
+  std::atomic<bool> deleting_ended = false;
   std::thread deleting([&] {
-    CUBICML_EXPECT_OK(store_->DeleteStudy("studies/a", "", true, {}));
+    deleted = store_->DeleteStudy("studies/a", "", true, {});
+    deleting_ended = true;
   });
   absl::Status created;
   absl::Status modelled;
   StoredModel model;
+  // What is added before the deletion begins goes with it; nothing is added
+  // after it has ended.
   while (created.ok() || modelled.ok()) {
+    const bool last = deleting_ended;
     if (created.ok()) {
       const auto trials = store_->CreateTrials(study, {ExampleTrial(1)}, {});
       created = trials.status();
@@ -730,10 +737,12 @@ TEST_P(StudyStoreContractTest, NothingIsAddedToAStudyThatIsBeingDeleted) {
       model.quality.set_model_version(model.quality.model_version() + 1);
       modelled = store_->CreateModel(study, model);
     }
+    if (last) break;
   }
   EXPECT_THAT(created, StatusIs(absl::StatusCode::kNotFound));
   EXPECT_THAT(modelled, StatusIs(absl::StatusCode::kNotFound));
   deleting.join();
+  CUBICML_EXPECT_OK(deleted);
   EXPECT_THAT(store_->CountTrials(study), IsOkAndHolds(IsEmpty()));
 }
 

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
 #include <thread>
 #include <utility>
@@ -201,7 +202,7 @@ class FixedPredictor final : public Predictor {
     return std::vector<Forecast>(features.rows);
   }
   absl::StatusOr<std::vector<Forecast>> Score(
-      const FeatureMatrix& features) const override {
+      const FeatureMatrix& features, std::span<const size_t>) const override {
     return std::vector<Forecast>(features.rows);
   }
   const v1::SurrogateQuality& quality() const override { return quality_; }
@@ -244,10 +245,9 @@ TEST_F(BackgroundTest, AModelThatRanksWorseThanChanceIsNewsAndNoError) {
   EXPECT_EQ((*service)->TrainPendingStudies({}), 0);
   SetLogSink(nullptr);
   ASSERT_EQ(log.size(), 1u);
-  EXPECT_THAT(
-      log[0],
-      AllOf(HasSubstr("level=info"), HasSubstr("the one before it stays"),
-            HasSubstr("kendall_tau = -0.25"), Not(HasSubstr("INTERNAL"))));
+  EXPECT_THAT(log[0], AllOf(HasSubstr("level=info"), HasSubstr("is not used"),
+                            HasSubstr("kendall_tau = -0.25"),
+                            Not(HasSubstr("INTERNAL"))));
 }
 
 TEST_F(BackgroundTest, NothingIsTrainedTwiceBecauseTheStoreRefusesIt) {
