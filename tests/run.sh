@@ -29,8 +29,9 @@ stage() {
   report+=("$(printf '%5d s  %s' $((SECONDS - start)) "$name")")
 }
 build() { cmake --preset "$1" >/dev/null && cmake --build --preset "$1" -j "$jobs"; }
-# Programs measure time and start servers: one at a time is steadier.
-run_tests() { ctest --preset "$1"; }
+# Programs measure time and start servers: one at a time is steadier. Under
+# sanitizers time means nothing.
+run_tests() { ctest --preset "$1" -j "${2:-1}"; }
 
 stage "packages" deploy/install_dependencies.sh --tests
 stage "lint" python3 tests/lint/lint.py
@@ -38,9 +39,9 @@ stage "build: dev" build dev
 stage "test: dev" run_tests dev
 if $sanitizers; then
   stage "build: address and undefined sanitizers" build asan
-  stage "test: address and undefined sanitizers" run_tests asan
+  stage "test: address and undefined sanitizers" run_tests asan "$jobs"
   stage "build: thread sanitizer" build tsan
-  stage "test: thread sanitizer" run_tests tsan
+  stage "test: thread sanitizer" run_tests tsan "$jobs"
 fi
 if $tidy; then
   stage "build: clang, thread-safety analysis and clang-tidy" build tidy
