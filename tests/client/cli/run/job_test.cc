@@ -131,6 +131,22 @@ TEST_F(JobTest, AJobThatIsKilledSinceItDidNotStopEndsWithTheFirstSignal) {
   EXPECT_EQ(end.ExitCode(), 128 + SIGINT);
 }
 
+TEST_F(JobTest, AJobThatSomebodyElseKilledEndsAsItWasKilled) {
+  signals_.SetHolding(true);
+  spec_.on_output = [&](bool, absl::string_view chunk) {
+    if (chunk == "ready\n") kill(getpid(), SIGINT);
+  };
+  const JobEnd end = RunShell(
+      "trap 'kill -KILL $$' INT; echo ready; while :; do sleep 0.1; done");
+  EXPECT_EQ(end.interrupted_by, SIGINT);
+  EXPECT_EQ(end.ExitCode(), 128 + SIGKILL);
+}
+
+TEST_F(JobTest, NoSignalIsBlockedInAJob) {
+  EXPECT_THAT(Run({"grep", "SigBlk", "/proc/self/status"}), IsOk());
+  EXPECT_EQ(out(), "SigBlk:\t0000000000000000\n");
+}
+
 TEST_F(JobTest, WhatTheJobLeavesBehindIsEnded) {
   const absl::Duration before = clock_.Elapsed();
   EXPECT_EQ(RunShell("sleep 100 & echo $!").ExitCode(), 0);
