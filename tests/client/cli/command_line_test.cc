@@ -25,6 +25,7 @@ void ExpectGolden(const std::string& name, const std::string& text) {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
@@ -177,6 +178,75 @@ TEST_F(CommandLineTest, TheBestIsComparedWithTheBaselineKnobByKnob) {
       Run({"best", "example", "--compare-baseline", "-o", "json"}).out);
   EXPECT_EQ(json["trial"], "studies/example/trials/2");
   EXPECT_EQ(json["differences"][0]["best"], 2);
+}
+
+TEST_F(CommandLineTest, AComparisonKnowsTheBaselineOfItsContext) {
+  CreateExample();
+  Run({"suggest", "example"});  // fills a page
+  Run({"suggest", "example", "--context", "rows=5"});
+  Run({"suggest", "example", "--context", "rows=5"});
+  Run({"complete", "example/3", "--metric", "qps=123"});
+  EXPECT_EQ(Run({"best", "example", "--compare-baseline", "-o", "csv"}).out,
+            "knob,baseline,best\nbatch,64,3\n");
+}
+
+// The study, with two knobs that it gained; one is conditional.
+v1::UpdateStudyRequest GainKnobs() {
+  v1::UpdateStudyRequest request;
+  *request.mutable_study() = ExampleStudy();
+  request.mutable_update_mask()->add_paths("parameters");
+  v1::Parameter* threads = request.mutable_study()->add_parameters();
+  threads->set_name("threads");
+  threads->mutable_integer()->set_min(1);
+  threads->mutable_integer()->set_max(8);
+  *request.mutable_study()->add_parameters() = *threads;
+  v1::Parameter* fusion = request.mutable_study()->mutable_parameters(
+      request.study().parameters_size() - 1);
+  fusion->set_name("fusion");
+  fusion->set_active_if("mode = 'fused'");
+  return request;
+}
+
+TEST_F(CommandLineTest, KnobsThatAStudyGainedAreTheirDefaultsInOldTrials) {
+  CreateExample();
+  Run({"suggest", "example"});
+  Run({"suggest", "example"});
+  Run({"complete", "example/2", "--metric", "qps=123"});
+  const v1::UpdateStudyRequest request = GainKnobs();
+  v1::Study response;
+  ASSERT_TRUE(service_.UpdateStudy(nullptr, &request, &response).ok());
+  EXPECT_EQ(Run({"best", "example", "--compare-baseline", "-o", "csv"}).out,
+            "knob,baseline,best\nbatch,64,2\n");
+}
+
+TEST_F(CommandLineTest, WithoutABaselineTheActiveDefaultsAreCompared) {
+  CreateExample();
+  const v1::UpdateStudyRequest request = GainKnobs();
+  v1::Study response;
+  ASSERT_TRUE(service_.UpdateStudy(nullptr, &request, &response).ok());
+  Run({"suggest", "example", "--mode", "exploit"});
+  Run({"complete", "example/1", "--metric", "qps=123"});
+  const Result result = Run({"best", "example", "--compare-baseline"});
+  EXPECT_THAT(result.err, HasSubstr("has the baseline's configuration"));
+}
+
+TEST_F(CommandLineTest, AComparisonHasOneShapeAndOneBest) {
+  CreateExample();
+  const Result none =
+      Run({"best", "example", "--compare-baseline", "-o", "json"});
+  EXPECT_EQ(none.code, 0);
+  const Json json = Json::parse(none.out);
+  EXPECT_TRUE(json["trial"].is_null());
+  EXPECT_EQ(json["differences"], Json::array());
+  EXPECT_EQ(Run({"best", "example", "--compare-baseline", "--limit=2"}).code,
+            2);
+  Run({"study", "create", "-", "--id", "two"},
+      "objectives: [{metric: qps, goal: maximize}, "
+      "{metric: memory, goal: minimize}]\n"
+      "parameters: [{name: batch, type: integer, min: 1, max: 8}]\n");
+  const Result two = Run({"best", "two", "--compare-baseline"});
+  EXPECT_EQ(two.code, 2);
+  EXPECT_THAT(two.err, HasSubstr("studies/two has 2 objectives"));
 }
 
 TEST_F(CommandLineTest, ARefusalOfTheServerIsFoundInTheFile) {
