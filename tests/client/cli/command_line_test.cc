@@ -343,6 +343,26 @@ TEST_F(CommandLineTest, AHistoryGoesOutAndComesBack) {
   }
   ASSERT_EQ(service_.imported().size(), 2u);
   EXPECT_EQ(service_.imported()[0].metrics().at("qps"), 10);
+  // The same trial, whichever kind of file it was in.
+  EXPECT_EQ(service_.imported()[0].labels().at("import"),
+            service_.imported()[1].labels().at("import"));
+}
+
+TEST_F(CommandLineTest, TheLabelOfAnImportIsForEver) {
+  // Services store it: a change of the text that it stands for needs another
+  // version, and must still know these.
+  CreateExample();
+  EXPECT_EQ(Run({"trials", "import", "example", "-"},
+                "batch,layers,rows,qps,status\n8,\"full,none\",5,1.5,ok\n"
+                "8,\"full,none\",5,1.5,ok\n9,full,,,oom\n")
+                .code,
+            0);
+  std::vector<std::string> labels;
+  for (const v1::Trial& trial : service_.imported()) {
+    labels.push_back(trial.labels().at("import"));
+  }
+  EXPECT_THAT(labels, ElementsAre("1-10f61557321aebec", "1-10f61857321af105",
+                                  "1-95cee9f862c62d0e"));
 }
 
 TEST_F(CommandLineTest, ATableOfASpreadsheetIsImported) {
