@@ -3,6 +3,7 @@
 #include "client/cli/run/job_session.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <vector>
 

@@ -6,7 +6,6 @@
 #define CUBICML_CLIENT_CLI_RUN_JOB_SESSION_H_
 
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
