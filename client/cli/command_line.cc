@@ -263,11 +263,13 @@ void CommandLine::AddQuestions() {
   best->add_option("study", best_.study, "Id of the study")->required();
   AddRepeatable(best, "--context", &best_.context,
                 "Only trials of this context, NAME=VALUE");
-  best->add_option("--limit", best_.limit, "At most this many [10]")
-      ->check(CLI::Range(1, 1000));
+  CLI::Option* limit =
+      best->add_option("--limit", best_.limit, "At most this many [10]")
+          ->check(CLI::Range(1, 1000));
   best->add_flag("--compare-baseline", best_.compare_baseline,
                  "Only the knobs in which the best one differs from the "
-                 "baseline, one a line");
+                 "baseline, one a line")
+      ->excludes(limit);
   CLI::App* predict =
       Add(&app_, "predict", "What a configuration would do, by the model",
           [this](CommandSession* s) { return Predict(s, predict_); });

@@ -3,8 +3,6 @@
 #include "client/cli/transfer_commands.h"
 
 #include <fcntl.h>
-#include <google/protobuf/io/coded_stream.h>
-#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -23,6 +21,7 @@
 #include "client/cli/json_views.h"
 #include "client/cli/trial_tables.h"
 #include "client/csv.h"
+#include "cubicml/client/values.h"
 
 namespace cubicml {
 namespace {
@@ -77,14 +76,48 @@ class Sink {
 // it.
 constexpr char kImportLabel[] = "import";
 
-std::string Serialize(const v1::Trial& trial) {
-  std::string bytes;
-  google::protobuf::io::StringOutputStream stream(&bytes);
-  google::protobuf::io::CodedOutputStream coded(&stream);
-  coded.SetSerializationDeterministic(true);
-  trial.SerializeToCodedStream(&coded);
-  coded.Trim();
-  return bytes;
+// Of the text below: another one gets another version, so that a label never
+// means two things.
+constexpr char kFingerprintVersion[] = "1";
+
+// Texts have their length, so that no text can look like the next line.
+std::string CanonicalText(absl::string_view text) {
+  return absl::StrCat(text.size(), ":", text);
+}
+
+std::string CanonicalValue(const v1::Value& value) {
+  if (!value.has_list_value()) return CanonicalText(FormatValue(value));
+  std::string text = absl::StrCat("[", value.list_value().values_size(), "]");
+  for (const v1::Value& element : value.list_value().values()) {
+    absl::StrAppend(&text, CanonicalText(FormatValue(element)));
+  }
+  return text;
+}
+
+std::string CanonicalValues(absl::string_view section, const ValueMap& values) {
+  std::string text;
+  for (const auto& [name, value] : Values(values.begin(), values.end())) {
+    absl::StrAppend(&text, section, " ", CanonicalText(name), "=",
+                    CanonicalValue(value), "\n");
+  }
+  return text;
+}
+
+// What a trial is and what became of it, the same whichever kind of file says
+// it. Labels that services store depend on every byte of it.
+std::string CanonicalTrial(const v1::Trial& trial) {
+  std::string text =
+      absl::StrCat(CanonicalValues("parameter", trial.parameters()),
+                   CanonicalValues("context", trial.context()), "state ",
+                   v1::Trial::State_Name(trial.state()), "\nreason ",
+                   v1::Trial::Reason_Name(trial.reason()), "\n");
+  const std::map<std::string, double> metrics(trial.metrics().begin(),
+                                              trial.metrics().end());
+  for (const auto& [name, number] : metrics) {
+    absl::StrAppend(&text, "metric ", CanonicalText(name), "=",
+                    FormatNumber(number), "\n");
+  }
+  return text;
 }
 
 // Labels each trial with what it says. Equal rows of one file are different
@@ -92,10 +125,10 @@ std::string Serialize(const v1::Trial& trial) {
 void LabelTrials(std::vector<v1::Trial>* trials) {
   std::map<std::string, int> seen;
   for (v1::Trial& trial : *trials) {
-    const std::string content = Serialize(trial);
-    const std::string key = absl::StrCat(content, "#", ++seen[content]);
-    (*trial.mutable_labels())[kImportLabel] =
-        absl::StrCat(absl::Hex(StableHash(key), absl::kZeroPad16));
+    const std::string content = CanonicalTrial(trial);
+    const std::string key = absl::StrCat(content, "row ", ++seen[content]);
+    (*trial.mutable_labels())[kImportLabel] = absl::StrCat(
+        kFingerprintVersion, "-", absl::Hex(StableHash(key), absl::kZeroPad16));
   }
 }
 

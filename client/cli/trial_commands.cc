@@ -74,13 +74,16 @@ absl::StatusOr<v1::SuggestTrialsRequest> MakeSuggestRequest(
   return request;
 }
 
-bool SameValues(const ValueMap& a, const ValueMap& b) {
-  return a.size() == b.size() &&
-         std::all_of(a.begin(), a.end(), [&b](const auto& entry) {
-           const auto found = b.find(entry.first);
-           return found != b.end() && found->second.SerializeAsString() ==
-                                          entry.second.SerializeAsString();
-         });
+// Trials from before the study gained a knob ran without it: with its default.
+// A conditional one may not have been active.
+ValueMap WithDefaults(const v1::Study& study, ValueMap values) {
+  for (const v1::Parameter& parameter : study.parameters()) {
+    if (parameter.active_if().empty() &&
+        values.find(parameter.name()) == values.end()) {
+      values[parameter.name()] = DefaultOf(parameter);
+    }
+  }
+  return values;
 }
 
 // What the baseline is where the trial ran: as it was handed out there, else
@@ -92,32 +95,26 @@ absl::StatusOr<ValueMap> BaselineOf(CommandSession* session,
   request.set_parent(study.name());
   request.set_filter("source = BASELINE");
   request.set_page_size(kTrialsPage);
-  CUBICML_ASSIGN_OR_RETURN(const v1::ListTrialsResponse page,
-                           session->client().ListTrials(request));
-  for (const v1::Trial& baseline : page.trials()) {
-    if (baseline.suggestion().source() == v1::Trial::BASELINE &&
-        SameValues(baseline.context(), trial.context())) {
-      return baseline.parameters();
+  do {
+    CUBICML_ASSIGN_OR_RETURN(const v1::ListTrialsResponse page,
+                             session->client().ListTrials(request));
+    for (const v1::Trial& baseline : page.trials()) {
+      if (SameValues(baseline.context(), trial.context())) {
+        return WithDefaults(study, baseline.parameters());
+      }
     }
-  }
-  ValueMap defaults;
-  for (const v1::Parameter& parameter : study.parameters()) {
-    defaults[parameter.name()] = DefaultOf(parameter);
-  }
-  return defaults;
+    request.set_page_token(page.next_page_token());
+  } while (!request.page_token().empty());
+  return WithDefaults(study, {});
 }
 
 std::string KnobCell(const std::optional<v1::Value>& value) {
   return value.has_value() ? FormatValue(*value) : "not active";
 }
 
-absl::StatusOr<int> CompareWithBaseline(CommandSession* session,
-                                        const v1::Study& study,
-                                        const v1::Trial& best) {
-  CUBICML_ASSIGN_OR_RETURN(const ValueMap baseline,
-                           BaselineOf(session, study, best));
-  const std::vector<KnobDifference> differences =
-      FindDifferences(study, baseline, best.parameters());
+absl::StatusOr<int> PrintComparison(
+    CommandSession* session, const Json& trial,
+    const std::vector<KnobDifference>& differences) {
   Table table;
   table.headers = {"knob", "baseline", "best"};
   Json knobs = Json::array();
@@ -132,14 +129,24 @@ absl::StatusOr<int> CompareWithBaseline(CommandSession* session,
     if (difference.best) knob["best"] = ValueToJson(*difference.best);
     knobs.push_back(std::move(knob));
   }
-  const Json json = {{"trial", best.name()}, {"differences", std::move(knobs)}};
+  const Json json = {{"trial", trial}, {"differences", std::move(knobs)}};
   CUBICML_RETURN_IF_ERROR(session->Print(json, table));
+  return kExitOk;
+}
+
+absl::StatusOr<int> CompareWithBaseline(CommandSession* session,
+                                        const v1::Study& study,
+                                        const v1::Trial& best) {
+  CUBICML_ASSIGN_OR_RETURN(const ValueMap baseline,
+                           BaselineOf(session, study, best));
+  const std::vector<KnobDifference> differences =
+      FindDifferences(study, baseline, WithDefaults(study, best.parameters()));
   session->Say(
       absl::StrCat(ShortTrialName(best),
                    differences.empty()
                        ? " is the best, and has the baseline's configuration"
                        : " is the best; all other knobs are the baseline's"));
-  return kExitOk;
+  return PrintComparison(session, best.name(), differences);
 }
 
 }  // namespace
@@ -242,6 +249,12 @@ absl::StatusOr<int> Cancel(CommandSession* session, const std::string& trial) {
 absl::StatusOr<int> Best(CommandSession* session, const BestOptions& options) {
   CUBICML_ASSIGN_OR_RETURN(const v1::Study study,
                            session->GetStudy(options.study));
+  if (options.compare_baseline && study.objectives_size() > 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--compare-baseline: ", study.name(), " has ", study.objectives_size(),
+        " objectives, so there is no best trial but the Pareto "
+        "front, which `cubicml best` shows without it"));
+  }
   v1::ListOptimalTrialsRequest request;
   request.set_parent(study.name());
   request.set_page_size(options.limit);
@@ -252,12 +265,13 @@ absl::StatusOr<int> Best(CommandSession* session, const BestOptions& options) {
                            session->client().ListOptimalTrials(request));
   const std::vector<v1::Trial> trials(response.trials().begin(),
                                       response.trials().end());
-  if (options.compare_baseline && !trials.empty()) {
-    return CompareWithBaseline(session, study, trials[0]);
+  if (trials.empty()) session->Say("no trial has succeeded yet");
+  if (options.compare_baseline) {
+    return trials.empty() ? PrintComparison(session, nullptr, {})
+                          : CompareWithBaseline(session, study, trials[0]);
   }
   CUBICML_RETURN_IF_ERROR(
       session->Print(TrialsToJson(trials), TrialsTable(study, trials)));
-  if (trials.empty()) session->Say("no trial has succeeded yet");
   return kExitOk;
 }
 

@@ -2,6 +2,10 @@
 
 #include "client/cli/typed_values.h"
 
+#include <google/protobuf/util/message_differencer.h>
+
+#include <algorithm>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -133,6 +137,16 @@ absl::StatusOr<Values> ParseParameters(
                                 study.parameters(static_cast<int>(index)),
                                 text);
                           });
+}
+
+bool SameValues(const ValueMap& a, const ValueMap& b) {
+  return a.size() == b.size() &&
+         std::all_of(a.begin(), a.end(), [&b](const auto& entry) {
+           const auto found = b.find(entry.first);
+           return found != b.end() &&
+                  google::protobuf::util::MessageDifferencer::Equals(
+                      found->second, entry.second);
+         });
 }
 
 std::vector<std::string> MetricNames(const v1::Study& study) {

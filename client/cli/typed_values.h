@@ -38,6 +38,9 @@ absl::StatusOr<Values> ParseContext(const v1::Study& study,
 absl::StatusOr<Values> ParseParameters(
     const v1::Study& study, std::span<const std::string> assignments);
 
+// The same names with the same values?
+bool SameValues(const ValueMap& a, const ValueMap& b);
+
 // Names of the study's metrics, objectives first.
 std::vector<std::string> MetricNames(const v1::Study& study);
 

@@ -32,14 +32,38 @@ grpc::Status NotFound(const std::string& name) {
   return grpc::Status(grpc::StatusCode::NOT_FOUND, name + ": not found");
 }
 
-// Of the only filter that the client makes itself.
-int64_t NumberAfter(const std::string& filter) {
-  const size_t found = filter.rfind("number > ");
-  int64_t number = 0;
-  if (found != std::string::npos) {
-    CUBICML_CHECK(absl::SimpleAtoi(filter.substr(found + 9), &number));
+// Of the filters that the client makes itself: source = S and number > N.
+bool Matches(const std::string& filter, const v1::Trial& trial) {
+  constexpr absl::string_view kSource = "source = ";
+  if (const size_t found = filter.find(std::string(kSource));
+      found != std::string::npos) {
+    const std::string rest = filter.substr(found + kSource.size());
+    const std::string word = rest.substr(0, rest.find_first_of(" )"));
+    if (v1::Trial::Source_Name(trial.suggestion().source()) != word) {
+      return false;
+    }
   }
-  return number;
+  const size_t found = filter.rfind("number > ");
+  if (found == std::string::npos) return true;
+  int64_t number = 0;
+  CUBICML_CHECK(absl::SimpleAtoi(filter.substr(found + 9), &number));
+  return TrialNumberOf(trial.name()) > number;
+}
+
+// Of the bounds only max, as it stands.
+void Judge(const v1::Study& study, v1::Trial* trial) {
+  if (trial->state() != v1::Trial::SUCCEEDED) return;
+  for (const v1::MetricConstraint& constraint : study.metric_constraints()) {
+    const auto found = trial->metrics().find(constraint.metric());
+    if (found != trial->metrics().end() && found->second <= constraint.max()) {
+      continue;
+    }
+    trial->set_state(v1::Trial::INFEASIBLE);
+    trial->set_reason(found == trial->metrics().end()
+                          ? v1::Trial::NO_MEASUREMENT
+                          : v1::Trial::METRIC_CONSTRAINT);
+    return;
+  }
 }
 
 }  // namespace
@@ -223,6 +247,9 @@ grpc::Status FakeTuningService::UpdateStudy(
       study.set_display_name(request->study().display_name());
     } else if (path == "parameters") {
       *study.mutable_parameters() = request->study().parameters();
+    } else if (path == "metric_constraints") {
+      *study.mutable_metric_constraints() =
+          request->study().metric_constraints();
     }
   }
   *response = study;
@@ -246,10 +273,17 @@ v1::Trial FakeTuningService::NewTrial(const v1::SuggestTrialsRequest& request) {
   trial.set_client_id(request.client_id());
   trial.set_attempt(1);
   *trial.mutable_context() = request.context();
+  const bool first =
+      std::none_of(trials_.begin(), trials_.end(), [&](const v1::Trial& other) {
+        return SameValues(other.context(), trial.context());
+      });
+  const bool remeasure =
+      request.mode() == v1::SuggestTrialsRequest::REMEASURE_BASELINE;
   for (const v1::Parameter& parameter :
        studies_[request.parent()].parameters()) {
+    if (!parameter.active_if().empty()) continue;
     v1::Value value = DefaultOf(parameter);
-    if (parameter.has_integer() && number > 1) {
+    if (parameter.has_integer() && !first && !remeasure) {
       value.set_int64_value(number);
     }
     (*trial.mutable_parameters())[parameter.name()] = std::move(value);
@@ -257,8 +291,11 @@ v1::Trial FakeTuningService::NewTrial(const v1::SuggestTrialsRequest& request) {
   for (const auto& [name, value] : request.fixed_parameters()) {
     (*trial.mutable_parameters())[name] = value;
   }
-  trial.mutable_suggestion()->set_source(number == 1 ? v1::Trial::BASELINE
-                                                     : v1::Trial::SEARCH);
+  const bool again = request.mode() == v1::SuggestTrialsRequest::EXPLOIT ||
+                     (remeasure && !first);
+  trial.mutable_suggestion()->set_source(again   ? v1::Trial::REPEAT
+                                         : first ? v1::Trial::BASELINE
+                                                 : v1::Trial::SEARCH);
   trial.mutable_update_time()->set_seconds(1'700'000'000);
   const absl::Time expires = absl::FromUnixSeconds(1'700'000'000) + lease_;
   trial.mutable_lease_expire_time()->set_seconds(absl::ToUnixSeconds(expires));
@@ -337,6 +374,8 @@ grpc::Status FakeTuningService::CompleteTrial(
     trial->set_reason(request->reason());
     trial->set_reason_detail(request->reason_detail());
     *trial->mutable_metrics() = request->metrics();
+    const std::string& name = request->name();
+    Judge(studies_[name.substr(0, name.find("/trials/"))], trial);
     answers_[request->request_id()] = *trial;
     completions_.push_back(*request);
   }
@@ -403,9 +442,18 @@ grpc::Status FakeTuningService::ListTrials(grpc::ServerContext*,
   if (!request->page_token().empty()) {
     CUBICML_CHECK(absl::SimpleAtoi(request->page_token(), &index));
   }
-  if (index < trials_.size()) *response->add_trials() = trials_[index];
-  if (index + 1 < trials_.size()) {
-    response->set_next_page_token(absl::StrCat(index + 1));
+  // Pages of one, so that paging is always tried.
+  const auto skip_others = [&] {
+    while (index < trials_.size() &&
+           !Matches(request->filter(), trials_[index])) {
+      ++index;
+    }
+  };
+  skip_others();
+  if (index < trials_.size()) *response->add_trials() = trials_[index++];
+  skip_others();
+  if (index < trials_.size()) {
+    response->set_next_page_token(absl::StrCat(index));
   }
   return grpc::Status::OK;
 }
@@ -416,9 +464,7 @@ grpc::Status FakeTuningService::ExportTrials(
   MutexLock lock(&mu_);
   const grpc::Status failure = Enter("ExportTrials");
   for (const v1::Trial& trial : trials_) {
-    if (TrialNumberOf(trial.name()) <= NumberAfter(request->filter())) {
-      continue;
-    }
+    if (!Matches(request->filter(), trial)) continue;
     writer->Write(trial);
     if (!failure.ok()) return failure;  // in the middle
   }

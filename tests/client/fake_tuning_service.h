@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A server in this process, with one rule for everything: studies are kept,
-// suggestions are what the client holds already, then the defaults with the
-// first integer parameter set to the trial's number, results are kept. Failures
-// are injected by method.
+// suggestions are what the client holds already, then in each context the
+// baseline and the defaults with integer parameters set to the trial's number,
+// without conditional parameters. Results are kept, and judged by the maximum
+// of metric constraints. Failures are injected by method.
 
 #ifndef CUBICML_TESTS_CLIENT_FAKE_TUNING_SERVICE_H_
 #define CUBICML_TESTS_CLIENT_FAKE_TUNING_SERVICE_H_

@@ -124,9 +124,10 @@ TEST_F(RealServerTest, TheFiltersOfTheDocumentAreAnswered) {
   const std::vector<std::string> commands =
       CommandsBelow("\n## Filters and orders\n");
   ASSERT_GE(commands.size(), 5u);
+  const char* path = getenv("PATH");
   environment_["PATH"] = absl::StrCat(
       std::filesystem::path(CUBICML_PROGRAM).parent_path().string(), ":",
-      getenv("PATH"));
+      path == nullptr ? "/usr/bin:/bin" : path);
   for (const std::string& command : commands) {
     ASSERT_TRUE(absl::StartsWith(command, "cubicml ")) << command;
     RunningProgram program({"/bin/sh", "-c", command}, environment_);

@@ -53,6 +53,21 @@ std::vector<char*> Pointers(const std::vector<std::string>& words) {
   return pointers;
 }
 
+// exec() puts handlers back by itself, but only then: until then a handler of
+// the parent would take a signal that is meant for the job. What is ignored
+// stays ignored, apart from SIGPIPE, which we ignore for ourselves.
+void ResetHandlers() {
+  struct sigaction defaults = {};
+  defaults.sa_handler = SIG_DFL;
+  sigaction(SIGPIPE, &defaults, nullptr);
+  for (int signal = 1; signal < NSIG; ++signal) {
+    struct sigaction action = {};
+    if (sigaction(signal, nullptr, &action) != 0) continue;
+    if (action.sa_handler == SIG_IGN || action.sa_handler == SIG_DFL) continue;
+    sigaction(signal, &defaults, nullptr);
+  }
+}
+
 // Whoever started the job may be killed; then nobody keeps its trial's lease,
 // and the service hands the configuration out again. The job ends with it.
 void EndWithParent(pid_t parent) {
@@ -65,16 +80,13 @@ void EndWithParent(pid_t parent) {
 #endif
 }
 
-// In the child, after fork(): only what is safe in a signal handler, since
-// other threads of the parent may have held locks.
+// In the child, after fork(), with every signal blocked: only what is safe in a
+// signal handler, since other threads of the parent may have held locks.
 [[noreturn]] void Exec(char** command, char** environment, int out, int err,
                        int error_pipe, pid_t parent) {
   setpgid(0, 0);
+  ResetHandlers();
   EndWithParent(parent);
-  // exec() puts handlers back by itself, what is ignored stays ignored.
-  struct sigaction defaults = {};
-  defaults.sa_handler = SIG_DFL;
-  sigaction(SIGPIPE, &defaults, nullptr);
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -117,8 +129,15 @@ absl::StatusOr<ChildProcess> ChildProcess::Start(
   std::vector<char*> argv = Pointers(command);
   std::vector<char*> envp = Pointers(environment);
   const pid_t parent = getpid();
+  // What comes while the child still has our handlers waits for its own.
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
   const pid_t pid = fork();
-  if (pid < 0) return StartError(errno, command[0]);
+  const int fork_error = errno;
+  if (pid != 0) pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (pid < 0) return StartError(fork_error, command[0]);
   if (pid == 0) {
     Exec(argv.data(), envp.data(), out.write_end(), err.write_end(),
          error.write_end(), parent);

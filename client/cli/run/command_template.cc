@@ -35,6 +35,21 @@ struct Placeholder {
   size_t length = 0;  // of the whole, with its braces
 };
 
+// Does `text` have the identifier, not only as a part of a longer one?
+bool HasIdentifier(absl::string_view text, absl::string_view identifier) {
+  const auto is_name = [&](size_t i) {
+    return i < text.size() && kNameCharacters.find(text[i]) != text.npos;
+  };
+  for (size_t found = text.find(identifier); found != text.npos;
+       found = text.find(identifier, found + 1)) {
+    if (!(found > 0 && is_name(found - 1)) &&
+        !is_name(found + identifier.size())) {
+      return true;
+    }
+  }
+  return false;
+}
+
 // The placeholder at the start of `text`, if there is one.
 std::optional<Placeholder> MatchPlaceholder(absl::string_view text) {
   const size_t name_end =
@@ -134,14 +149,14 @@ absl::Status CommandTemplate::Check(
 std::vector<std::string> CommandTemplate::FindLeftOut(
     std::span<const absl::string_view> parameters) const {
   if (Names("flags") || Names("params_file") ||
-      absl::StrContains(text_, "CUBICML_PARAMS_FILE")) {
+      HasIdentifier(text_, "CUBICML_PARAMS_FILE")) {
     return {};
   }
   std::vector<std::string> left_out;
   for (const absl::string_view name : parameters) {
     const std::string parameter(name);
     if (parameters_.count(parameter) > 0 ||
-        absl::StrContains(text_, ParameterVariable(parameter))) {
+        HasIdentifier(text_, ParameterVariable(parameter))) {
       continue;
     }
     left_out.push_back(parameter);

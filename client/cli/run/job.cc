@@ -145,7 +145,7 @@ class JobRun {
   void Forward(int signal) {
     if (SignalRelay::IsStop(signal)) {
       if (end_.interrupted_by != 0) {
-        child_->SignalGroup(SIGKILL);  // they mean it
+        Kill();  // they mean it
         return;
       }
       end_.interrupted_by = signal;
@@ -161,12 +161,17 @@ class JobRun {
     kill_at_ = clock_->Elapsed() + spec_.grace;
   }
 
+  void Kill() {
+    child_->SignalGroup(SIGKILL);
+    end_.killed = true;
+  }
+
   // While the job runs: does something end it?
   void Watch() {
     const absl::Duration now = clock_->Elapsed();
     if (kill_at_ != absl::InfiniteDuration()) {
       if (now < kill_at_) return;
-      child_->SignalGroup(SIGKILL);
+      Kill();
       kill_at_ = now + spec_.grace;
     } else if (now >= deadline_) {
       end_.timed_out = true;

@@ -45,11 +45,12 @@ struct JobEnd {
   bool told_to_stop = false;    // by should_stop
   int interrupted_by = 0;       // the signal that we were told to stop with
   bool by_sent_signal = false;  // by another one that was sent on to it
+  bool killed = false;          // we sent SIGKILL, after the signal to stop
 
   // As a shell tells it: the exit code, or 128 + the signal. Of a job that we
   // killed because it did not stop, the signal that it was to stop with.
   int ExitCode() const {
-    if (by_signal && code == SIGKILL && interrupted_by != 0) {
+    if (by_signal && code == SIGKILL && killed && interrupted_by != 0) {
       return 128 + interrupted_by;
     }
     return by_signal ? 128 + code : code;

@@ -3,6 +3,7 @@
 #include "client/cli/run/job_session.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -55,25 +56,6 @@ std::string DescribeDifference(const v1::Study& study, double value) {
                          maximize ? "over" : "against");
 }
 
-// What helps when jobs end like this.
-std::string AdviceOn(v1::Trial::Reason reason, const v1::Study& study) {
-  switch (reason) {
-    case v1::Trial::NO_MEASUREMENT:
-      return absl::StrCat("let the job print ",
-                          study.objectives(0).metric().name(),
-                          "=NUMBER, or pass --metric-regex or --metrics-file");
-    case v1::Trial::OUT_OF_MEMORY:
-      return "choose defaults that fit into memory, and constraints that keep "
-             "to it";
-    case v1::Trial::TIMEOUT:
-      return "pass a longer --timeout, or let the job measure a shorter piece";
-    case v1::Trial::METRIC_CONSTRAINT:
-      return "loosen metric_constraints, or choose defaults that keep to them";
-    default:
-      return "look at what the job printed, and run the command once by hand";
-  }
-}
-
 }  // namespace
 
 JobSession::JobSession(CommandSession session, const RunOptions* options,
@@ -106,25 +88,28 @@ absl::StatusOr<int> JobSession::Run() {
   CUBICML_RETURN_IF_ERROR(Prepare());
   SayLeftOut();
   const absl::StatusOr<int> code = RunTrials();
-  SayFailures();
+  const std::string failures = tally_.DescribeFailures(study_, ManyTrials());
+  if (!failures.empty()) session_.Say(failures);
   return code;
 }
 
 void JobSession::SayLeftOut() const {
   if (options_.quiet) return;
-  std::vector<absl::string_view> asked;  // what is decided is not tuned
+  std::vector<absl::string_view> names;
   for (const v1::Parameter& parameter : study_.parameters()) {
-    if (fixed_parameters_.count(parameter.name()) == 0) {
-      asked.push_back(parameter.name());
-    }
+    names.push_back(parameter.name());
   }
-  std::vector<std::string> left_out = command_.FindLeftOut(asked);
+  std::vector<std::string> left_out = command_.FindLeftOut(names);
+  const bool all = left_out.size() == names.size();
+  // What is decided is not tuned.
+  std::erase_if(left_out, [this](const std::string& name) {
+    return fixed_parameters_.count(name) > 0;
+  });
   if (left_out.empty()) return;
   const std::string example = ParameterVariable(left_out[0]);
   const size_t more =
       left_out.size() - std::min(left_out.size(), kMaxNamesInMessage);
   left_out.resize(left_out.size() - more);
-  const bool all = left_out.size() + more == asked.size();
   const std::string what =
       all ? "names no parameter: the job finds the configuration"
           : absl::StrCat("does not name ", absl::StrJoin(left_out, ", "),
@@ -209,7 +194,7 @@ absl::StatusOr<int> JobSession::RunTrials() {
 
 int JobSession::ExitCode() const {
   // Of many trials some do not work: that is what they are for.
-  if (ManyTrials() && succeeded_ > 0) return kExitOk;
+  if (ManyTrials() && tally_.succeeded() > 0) return kExitOk;
   return last_exit_code_;
 }
 
@@ -230,7 +215,6 @@ absl::StatusOr<int> JobSession::RunOneTrial(TrialHandle trial) {
     return job.status();
   }
   interrupted_by_ = job->evidence.end.interrupted_by;
-  if (job->outcome.state == v1::Trial::SUCCEEDED) ++succeeded_;
   Report(&trial, job->outcome);
   signals_.SetHolding(false);
   // What came during the report found no job to send it on to.
@@ -364,39 +348,6 @@ void JobSession::SayOutcome(const v1::Trial& trial, const Outcome& outcome) {
   session_.SayLine(text);
 }
 
-void JobSession::Count(const v1::Trial& trial, v1::Trial::State state,
-                       v1::Trial::Reason reason) {
-  if (state == v1::Trial::SUCCEEDED) ++measured_;
-  if (state != v1::Trial::INFEASIBLE) return;
-  ++failures_[reason];
-  if (trial.suggestion().source() == v1::Trial::BASELINE) {
-    baseline_failure_ = reason;
-  }
-}
-
-void JobSession::SayFailures() const {
-  if (failures_.empty()) return;
-  // One trial that fails is a part of tuning, unless it is the baseline.
-  if (measured_ > 0 || !ManyTrials()) {
-    if (!baseline_failure_.has_value()) return;
-    session_.Say(absl::StrCat("the baseline failed (",
-                              v1::Trial::Reason_Name(*baseline_failure_),
-                              "), so there is nothing to compare with; ",
-                              AdviceOn(*baseline_failure_, study_)));
-    return;
-  }
-  v1::Trial::Reason most = failures_.begin()->first;
-  std::vector<std::string> counts;
-  for (const auto& [reason, count] : failures_) {
-    if (count > failures_.at(most)) most = reason;
-    counts.push_back(absl::StrCat(v1::Trial::Reason_Name(reason), " ", count));
-  }
-  session_.Say(absl::StrCat("no trial succeeded (", absl::StrJoin(counts, ", "),
-                            "); ", AdviceOn(most, study_),
-                            "; `cubicml trials list ", StudyIdOf(study_.name()),
-                            " -o yaml` has the details"));
-}
-
 void JobSession::Report(TrialHandle* trial, const Outcome& outcome) {
   v1::CompleteTrialRequest request;
   request.set_name(trial->trial().name());
@@ -417,17 +368,18 @@ void JobSession::Report(TrialHandle* trial, const Outcome& outcome) {
       stored.reason = completed->reason();
       stored.detail = completed->reason_detail();
     }
-    Count(trial->trial(), stored.state, stored.reason);
+    tally_.Add(study_, trial->trial(), stored);
     SayOutcome(trial->trial(), stored);
     return;
   }
-  Count(trial->trial(), outcome.state, outcome.reason);
   if (IsMistake(completed.status()) ||
       absl::IsFailedPrecondition(completed.status())) {
     session_.Say(absl::StrCat("the service does not take the result: ",
                               completed.status().message()));
     return;
   }
+  // Nobody has judged it yet but us.
+  tally_.Add(study_, trial->trial(), outcome);
   const absl::Status kept = spool_.Add(request);
   session_.Say(absl::StrCat(
       "WARNING: ", completed.status().message(),

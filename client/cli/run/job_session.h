@@ -5,9 +5,7 @@
 #ifndef CUBICML_CLIENT_CLI_RUN_JOB_SESSION_H_
 #define CUBICML_CLIENT_CLI_RUN_JOB_SESSION_H_
 
-#include <map>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -20,6 +18,7 @@
 #include "client/cli/run/run_command.h"
 #include "client/cli/run/signal_relay.h"
 #include "client/cli/run/study_cache.h"
+#include "client/cli/run/trial_tally.h"
 #include "cubicml/client/tuning_client.h"
 
 namespace cubicml {
@@ -64,12 +63,6 @@ class JobSession {
   void Report(TrialHandle* trial, const Outcome& outcome);
   // Parameters that only the job's environment has: perhaps forgotten.
   void SayLeftOut() const;
-  // Counts how a trial ended, for SayFailures().
-  void Count(const v1::Trial& trial, v1::Trial::State state,
-             v1::Trial::Reason reason);
-  // When all that was measured failed, or the baseline did: how, and what
-  // helps.
-  void SayFailures() const;
   void DeliverSpooled(absl::Duration deadline);
   // Of all trials: 0 when one of many has succeeded.
   int ExitCode() const;
@@ -92,11 +85,7 @@ class JobSession {
   // What the first job waits for is over by then.
   absl::Duration first_deadline_;
   bool failed_to_start_ = false;
-  int succeeded_ = 0;
-  // As the service took them: it may refuse what was measured.
-  int measured_ = 0;
-  std::map<v1::Trial::Reason, int> failures_;
-  std::optional<v1::Trial::Reason> baseline_failure_;
+  TrialTally tally_;
   int last_exit_code_ = 0;
   int interrupted_by_ = 0;
 };

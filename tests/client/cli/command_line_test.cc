@@ -25,6 +25,7 @@ void ExpectGolden(const std::string& name, const std::string& text) {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
@@ -179,6 +180,75 @@ TEST_F(CommandLineTest, TheBestIsComparedWithTheBaselineKnobByKnob) {
   EXPECT_EQ(json["differences"][0]["best"], 2);
 }
 
+TEST_F(CommandLineTest, AComparisonKnowsTheBaselineOfItsContext) {
+  CreateExample();
+  Run({"suggest", "example"});  // fills a page
+  Run({"suggest", "example", "--context", "rows=5"});
+  Run({"suggest", "example", "--context", "rows=5"});
+  Run({"complete", "example/3", "--metric", "qps=123"});
+  EXPECT_EQ(Run({"best", "example", "--compare-baseline", "-o", "csv"}).out,
+            "knob,baseline,best\nbatch,64,3\n");
+}
+
+// The study, with two knobs that it gained; one is conditional.
+v1::UpdateStudyRequest GainKnobs() {
+  v1::UpdateStudyRequest request;
+  *request.mutable_study() = ExampleStudy();
+  request.mutable_update_mask()->add_paths("parameters");
+  v1::Parameter* threads = request.mutable_study()->add_parameters();
+  threads->set_name("threads");
+  threads->mutable_integer()->set_min(1);
+  threads->mutable_integer()->set_max(8);
+  *request.mutable_study()->add_parameters() = *threads;
+  v1::Parameter* fusion = request.mutable_study()->mutable_parameters(
+      request.study().parameters_size() - 1);
+  fusion->set_name("fusion");
+  fusion->set_active_if("mode = 'fused'");
+  return request;
+}
+
+TEST_F(CommandLineTest, KnobsThatAStudyGainedAreTheirDefaultsInOldTrials) {
+  CreateExample();
+  Run({"suggest", "example"});
+  Run({"suggest", "example"});
+  Run({"complete", "example/2", "--metric", "qps=123"});
+  const v1::UpdateStudyRequest request = GainKnobs();
+  v1::Study response;
+  ASSERT_TRUE(service_.UpdateStudy(nullptr, &request, &response).ok());
+  EXPECT_EQ(Run({"best", "example", "--compare-baseline", "-o", "csv"}).out,
+            "knob,baseline,best\nbatch,64,2\n");
+}
+
+TEST_F(CommandLineTest, WithoutABaselineTheActiveDefaultsAreCompared) {
+  CreateExample();
+  const v1::UpdateStudyRequest request = GainKnobs();
+  v1::Study response;
+  ASSERT_TRUE(service_.UpdateStudy(nullptr, &request, &response).ok());
+  Run({"suggest", "example", "--mode", "exploit"});
+  Run({"complete", "example/1", "--metric", "qps=123"});
+  const Result result = Run({"best", "example", "--compare-baseline"});
+  EXPECT_THAT(result.err, HasSubstr("has the baseline's configuration"));
+}
+
+TEST_F(CommandLineTest, AComparisonHasOneShapeAndOneBest) {
+  CreateExample();
+  const Result none =
+      Run({"best", "example", "--compare-baseline", "-o", "json"});
+  EXPECT_EQ(none.code, 0);
+  const Json json = Json::parse(none.out);
+  EXPECT_TRUE(json["trial"].is_null());
+  EXPECT_EQ(json["differences"], Json::array());
+  EXPECT_EQ(Run({"best", "example", "--compare-baseline", "--limit=2"}).code,
+            2);
+  Run({"study", "create", "-", "--id", "two"},
+      "objectives: [{metric: qps, goal: maximize}, "
+      "{metric: memory, goal: minimize}]\n"
+      "parameters: [{name: batch, type: integer, min: 1, max: 8}]\n");
+  const Result two = Run({"best", "two", "--compare-baseline"});
+  EXPECT_EQ(two.code, 2);
+  EXPECT_THAT(two.err, HasSubstr("studies/two has 2 objectives"));
+}
+
 TEST_F(CommandLineTest, ARefusalOfTheServerIsFoundInTheFile) {
   service_.FailNext("CreateStudy",
                     {FieldStatus("parameters[1].category", "is too small")});
@@ -273,6 +343,26 @@ TEST_F(CommandLineTest, AHistoryGoesOutAndComesBack) {
   }
   ASSERT_EQ(service_.imported().size(), 2u);
   EXPECT_EQ(service_.imported()[0].metrics().at("qps"), 10);
+  // The same trial, whichever kind of file it was in.
+  EXPECT_EQ(service_.imported()[0].labels().at("import"),
+            service_.imported()[1].labels().at("import"));
+}
+
+TEST_F(CommandLineTest, TheLabelOfAnImportIsForEver) {
+  // Services store it: a change of the text that it stands for needs another
+  // version, and must still know these.
+  CreateExample();
+  EXPECT_EQ(Run({"trials", "import", "example", "-"},
+                "batch,layers,rows,qps,status\n8,\"full,none\",5,1.5,ok\n"
+                "8,\"full,none\",5,1.5,ok\n9,full,,,oom\n")
+                .code,
+            0);
+  std::vector<std::string> labels;
+  for (const v1::Trial& trial : service_.imported()) {
+    labels.push_back(trial.labels().at("import"));
+  }
+  EXPECT_THAT(labels, ElementsAre("1-10f61557321aebec", "1-10f61857321af105",
+                                  "1-95cee9f862c62d0e"));
 }
 
 TEST_F(CommandLineTest, ATableOfASpreadsheetIsImported) {

@@ -44,6 +44,19 @@ class RunCommandTest : public ProgramTest {
                                           : service_.completions()[0];
   }
 
+  // Results with more memory, or none measured, are not taken as good.
+  void BoundMemory(double max) {
+    v1::UpdateStudyRequest request;
+    request.mutable_study()->set_name("studies/example");
+    request.mutable_update_mask()->add_paths("metric_constraints");
+    v1::MetricConstraint* constraint =
+        request.mutable_study()->add_metric_constraints();
+    constraint->set_metric("memory");
+    constraint->set_max(max);
+    v1::Study response;
+    ASSERT_TRUE(service_.UpdateStudy(nullptr, &request, &response).ok());
+  }
+
   // Short where the server is away.
   std::string server_wait_ = "10s";
 };
@@ -218,7 +231,8 @@ TEST_F(RunCommandTest, AJobDoesNotOutliveALauncherThatIsKilled) {
       Words({}, absl::StrCat("exec 3>", pipe,
                              "; trap 'echo told >&3; exit 3' TERM; "
                              "echo ready >&3; while :; do sleep 0.1; done")));
-  const int reader = open(pipe.c_str(), O_RDONLY);
+  // Without waiting for a job that may never open it.
+  const int reader = open(pipe.c_str(), O_RDONLY | O_NONBLOCK);
   ASSERT_GE(reader, 0);
   std::string said;
   char buffer[64];
@@ -434,6 +448,11 @@ TEST_F(RunCommandTest, ACommandThatTakesTheConfigurationIsNotTold) {
               Not(HasSubstr("note:")));
 }
 
+TEST_F(RunCommandTest, ACommandThatNamesOnlyWhatIsFixedNamesAParameter) {
+  EXPECT_THAT(RunScript("echo qps=1 {batch}", {"--fix", "batch=8"}).err,
+              HasSubstr("note: the command does not name mode, layers: "));
+}
+
 TEST_F(RunCommandTest, ThatNothingSucceededIsToldWithWhatHelps) {
   const Result silent = RunScript("test {batch} = 2 && exit 1; echo nothing",
                                   {"--trials=3", "--quiet"});
@@ -442,6 +461,48 @@ TEST_F(RunCommandTest, ThatNothingSucceededIsToldWithWhatHelps) {
               HasSubstr("no trial succeeded (CRASH 1, NO_MEASUREMENT 2); let "
                         "the job print qps=NUMBER, or pass --metric-regex or "
                         "--metrics-file; `cubicml trials list example"));
+}
+
+TEST_F(RunCommandTest, WhatTheServiceRefusesHasNotSucceeded) {
+  BoundMemory(10);
+  const Result result = RunScript(
+      "test {batch} = 3 && exit 3; echo qps=1 memory=99", {"--trials=3"});
+  EXPECT_EQ(result.code, 3);
+  EXPECT_THAT(result.err, HasSubstr("no trial succeeded (CRASH 1, "
+                                    "METRIC_CONSTRAINT 2); loosen"));
+}
+
+TEST_F(RunCommandTest, AResultThatIsNotTakenCountsForNothing) {
+  service_.FailNext("CompleteTrial", {grpc::Status(grpc::FAILED_PRECONDITION,
+                                                   "the trial has ended")});
+  // The service hands the same trial out again.
+  const std::string once = dir_.PathOf("once");
+  const Result result = RunScript(
+      absl::StrCat("test -e ", once, " && exit 5; : > ", once, "; echo qps=1"),
+      {"--trials=2"});
+  EXPECT_EQ(result.code, 5);
+  EXPECT_THAT(result.err, HasSubstr("no trial succeeded (CRASH 1); "));
+}
+
+TEST_F(RunCommandTest, TheMetricsThatAreMissingAreNamed) {
+  BoundMemory(10);
+  const std::string bounded = RunScript("echo qps=1", {"--trials=2"}).err;
+  EXPECT_THAT(bounded, HasSubstr("no trial succeeded (NO_MEASUREMENT 2); let "
+                                 "the job print memory=NUMBER, or pass"));
+  const std::string both = RunScript("echo nothing", {"--trials=2"}).err;
+  EXPECT_THAT(both, HasSubstr("print memory=NUMBER and qps=NUMBER, or pass"));
+}
+
+TEST_F(RunCommandTest, ABaselineThatIsMeasuredAgainIsThereToCompareWith) {
+  const std::string once = dir_.PathOf("once");
+  const Result result =
+      RunScript(absl::StrCat("test -e ", once, " || { : > ", once,
+                             "; exit 1; }; "
+                             "echo qps=1"),
+                {"--mode=baseline", "--trials=3"});
+  EXPECT_EQ(result.code, 0);
+  EXPECT_THAT(result.err, AllOf(HasSubstr("trial 1: CRASH"),
+                                Not(HasSubstr("the baseline failed"))));
 }
 
 TEST_F(RunCommandTest, ABaselineThatFailedIsTold) {

@@ -84,6 +84,19 @@ TEST(CommandTemplateTest, UnknownPlaceholdersAreRefusedWithASuggestion) {
                        HasSubstr("did you mean 'sharding'?")));
 }
 
+TEST(CommandTemplateTest, AVariableIsNamedByItsWholeName) {
+  const absl::string_view names[] = {"tp", "tp_comm"};
+  const auto left_out = [&](const char* script) {
+    return CommandTemplate::Parse({"sh", "-c", script})->FindLeftOut(names);
+  };
+  EXPECT_THAT(left_out("a $CUBICML_PARAM_TP_COMM"), ElementsAre("tp"));
+  EXPECT_THAT(left_out("a ${CUBICML_PARAM_TP}"), ElementsAre("tp_comm"));
+  EXPECT_THAT(left_out("a $CUBICML_PARAM_TP_COMM,$CUBICML_PARAM_TP"),
+              ElementsAre());
+  EXPECT_THAT(left_out("a $MY_CUBICML_PARAMS_FILE"),
+              ElementsAre("tp", "tp_comm"));
+}
+
 TEST(CommandTemplateTest, WhatCannotBeFilledIsRefused) {
   const auto error = [](const char* word) {
     return std::string(CommandTemplate::Parse({word})

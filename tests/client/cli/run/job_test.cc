@@ -5,6 +5,7 @@
 #include "client/cli/run/job.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -129,6 +130,39 @@ TEST_F(JobTest, AJobThatIsKilledSinceItDidNotStopEndsWithTheFirstSignal) {
   EXPECT_TRUE(end.by_signal);
   EXPECT_EQ(end.code, SIGKILL);
   EXPECT_EQ(end.ExitCode(), 128 + SIGINT);
+}
+
+TEST_F(JobTest, AJobThatSomebodyElseKilledEndsAsItWasKilled) {
+  signals_.SetHolding(true);
+  spec_.on_output = [&](bool, absl::string_view chunk) {
+    if (chunk == "ready\n") kill(getpid(), SIGINT);
+  };
+  const JobEnd end = RunShell(
+      "trap 'kill -KILL $$' INT; echo ready; while :; do sleep 0.1; done");
+  EXPECT_EQ(end.interrupted_by, SIGINT);
+  EXPECT_EQ(end.ExitCode(), 128 + SIGKILL);
+}
+
+// To a child, as soon as there is one; 0: none.
+int signal_at_birth = 0;
+
+TEST_F(JobTest, ASignalBeforeTheProgramRunsIsTheJobs) {
+  ASSERT_EQ(pthread_atfork(nullptr, nullptr,
+                           [] {
+                             if (signal_at_birth != 0) raise(signal_at_birth);
+                           }),
+            0);
+  signals_.SetHolding(true);
+  signal_at_birth = SIGTERM;
+  const JobEnd end = RunShell("exec sleep 100");
+  signal_at_birth = 0;
+  EXPECT_EQ(end.ExitCode(), 128 + SIGTERM);
+  EXPECT_EQ(end.interrupted_by, 0);  // we were not told
+}
+
+TEST_F(JobTest, NoSignalIsBlockedInAJob) {
+  EXPECT_THAT(Run({"grep", "SigBlk", "/proc/self/status"}), IsOk());
+  EXPECT_EQ(out(), "SigBlk:\t0000000000000000\n");
 }
 
 TEST_F(JobTest, WhatTheJobLeavesBehindIsEnded) {
