@@ -277,8 +277,9 @@ absl::StatusOr<BuiltHead> FitHead(const TrainingSet& set, size_t metric,
     built.head = MakeConstantHead(rows);
     return built;
   }
-  CUBICML_ASSIGN_OR_RETURN(RegressionFit fit,
+  CUBICML_ASSIGN_OR_RETURN(LikeliestFit likeliest,
                            FitLikeliest(rows.problem(), options.metrics, stop));
+  RegressionFit& fit = likeliest.fit;
   CUBICML_ASSIGN_OR_RETURN(BuiltHead built, BuildHead(rows, fit, stop));
   built.head.regressors.push_back(std::move(fit.regressor));
   return built;
@@ -301,6 +302,21 @@ void FillQuality(const TrainingSet& set, const ScoreFit& score,
   }
 }
 
+bool IsFinite(const MetricForecast& forecast) {
+  return std::isfinite(forecast.mean) && std::isfinite(forecast.stddev) &&
+         std::isfinite(forecast.lower90) && std::isfinite(forecast.upper90) &&
+         std::isfinite(forecast.noiseless_share);
+}
+
+bool IsMeasured(const TrainingSet& set, size_t metric) {
+  return std::any_of(
+      set.rows.begin(), set.rows.end(), [metric](const DatasetRow& row) {
+        return metric < row.metrics.size() && !std::isnan(row.metrics[metric]);
+      });
+}
+
+// Of a metric that was never measured nothing is known, which is no fault. Of
+// any other it would pass for that: searches would take its bounds for kept.
 absl::Status CheckFinite(const TrainingSet& set, const Predictor& predictor) {
   FeatureMatrix features = set.features;
   for (size_t k = 0; k < features.values.size(); ++k) {
@@ -313,9 +329,17 @@ absl::Status CheckFinite(const TrainingSet& set, const Predictor& predictor) {
   for (const Forecast& forecast : forecasts) {
     if (!std::isfinite(forecast.score) ||
         !std::isfinite(forecast.score_stddev) ||
-        !std::isfinite(forecast.feasible_probability) ||
-        !std::isfinite(forecast.metrics[0].mean)) {
+        !std::isfinite(forecast.feasible_probability)) {
       return absl::InternalError("the model is not finite");
+    }
+  }
+  for (size_t metric = 0; metric < set.metrics.size(); ++metric) {
+    if (!IsMeasured(set, metric)) continue;
+    for (const Forecast& forecast : forecasts) {
+      if (!IsFinite(forecast.metrics[metric])) {
+        return absl::InternalError(absl::StrCat(
+            "the model of \"", set.metrics[metric].name, "\" is not finite"));
+      }
     }
   }
   return absl::OkStatus();

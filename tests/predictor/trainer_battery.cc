@@ -433,6 +433,18 @@ TEST_P(TrainerBattery, FewRowsOfAMetricAreNotTakenForCertain) {
   }
 }
 
+TEST_P(TrainerBattery, AMeasuredMetricWhoseModelIsNotFiniteIsRefused) {
+  Dataset dataset = MakeSynthetic({.rows = 40});
+  for (size_t i = 0; i < dataset.rows.size(); ++i) {
+    // Finite, but their squares are not.
+    if (dataset.rows[i].feasible) {
+      dataset.rows[i].metrics[1] = i % 2 == 0 ? 1e300 : -1e300;
+    }
+  }
+  EXPECT_THAT(trainer()->Train(dataset, Rng(1), {}),
+              StatusIs(absl::StatusCode::kInternal));
+}
+
 // Mean share, over the rows, of the spread of the second metric that is not
 // noise, where that metric has noise and `level` sets its groups apart.
 double NoiselessShare(const Trainer& trainer, int groups, double level) {
