@@ -27,7 +27,8 @@ struct PointScore {
   double mean = 0.0;  // of the model's ranking score
   double stddev = 0.0;
   // Log of the probability that it runs and truly keeps the bounds of its
-  // metrics, whatever a noisy measurement might say.
+  // metrics, whatever a noisy measurement might say
+  // (MetricForecast::noiseless_share).
   double log_feasible = 0.0;
   // Log of the expected improvement times the probability that it works.
   double acquisition = 0.0;

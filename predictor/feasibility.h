@@ -7,7 +7,6 @@
 #define CUBICML_PREDICTOR_FEASIBILITY_H_
 
 #include <cstddef>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -23,9 +22,7 @@ namespace cubicml {
 
 // A way to fit a regressor, and the rows that it has time for.
 struct RegressorKind {
-  std::function<absl::StatusOr<RegressionFit>(const RegressionProblem&,
-                                              const std::stop_token&)>
-      fit;
+  FitFunction fit;
   size_t max_rows = 0;
 };
 

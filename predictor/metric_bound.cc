@@ -31,6 +31,7 @@ double Multiply(std::span<const MetricForecast> forecasts,
   for (const MetricBound& bound : bounds) {
     if (bound.metric >= forecasts.size()) continue;
     const MetricForecast& forecast = forecasts[bound.metric];
+    // Never measured: a model of what was is finite, or refused at training.
     if (!std::isfinite(forecast.mean)) continue;
     const double s = share(forecast);
     probability *= std::max(0.0, ProbabilityBelow(forecast, s, bound.max) -

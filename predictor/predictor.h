@@ -26,7 +26,9 @@ struct MetricForecast {
   double stddev = 0.0;  // of a new measurement
   double lower90 = 0.0;
   double upper90 = 0.0;
-  // Share of the widths above that is left when a measurement has no noise.
+  // Share of the widths above that is left when a measurement has no noise:
+  // what is not known of the configuration, and of how its context differs from
+  // others.
   double noiseless_share = 1.0;
 };
 

@@ -15,6 +15,38 @@
 
 namespace cubicml {
 
+namespace {
+
+bool AreFinite(std::span<const Belief> beliefs) {
+  return std::all_of(beliefs.begin(), beliefs.end(), [](const Belief& belief) {
+    return std::isfinite(belief.mean) && std::isfinite(belief.stddev);
+  });
+}
+
+// Also of what it would predict of its own rows: what is held out comes from
+// other regressors.
+bool IsFinite(const RegressionProblem& problem, const RegressionFit& fit) {
+  std::vector<Belief> beliefs(problem.features->rows);
+  fit.regressor->Predict(*problem.features, 0, beliefs);
+  return std::isfinite(fit.noise) &&
+         std::all_of(fit.levels.begin(), fit.levels.end(),
+                     [](double level) { return std::isfinite(level); }) &&
+         AreFinite(fit.held_out) && AreFinite(beliefs);
+}
+
+// INTERNAL instead of a fit that is not finite.
+absl::StatusOr<RegressionFit> FitFinite(const RegressionProblem& problem,
+                                        const FitFunction& fit,
+                                        const std::stop_token& stop) {
+  CUBICML_ASSIGN_OR_RETURN(RegressionFit fitted, fit(problem, stop));
+  if (!IsFinite(problem, fitted)) {
+    return absl::InternalError("a regressor is not finite");
+  }
+  return fitted;
+}
+
+}  // namespace
+
 absl::StatusOr<std::unique_ptr<Regressor>> LoadRegressor(
     const internal::Regressor& proto, size_t columns) {
   switch (proto.kind_case()) {
@@ -72,18 +104,26 @@ double HeldOutLogDensity(const RegressionProblem& problem,
   return total > 0.0 ? sum / total : 0.0;
 }
 
-absl::StatusOr<RegressionFit> FitLikeliest(
-    const RegressionProblem& problem, const std::vector<FitFunction>& kinds,
-    const std::stop_token& stop) {
-  std::optional<RegressionFit> best;
+absl::StatusOr<LikeliestFit> FitLikeliest(const RegressionProblem& problem,
+                                          const std::vector<FitFunction>& kinds,
+                                          const std::stop_token& stop) {
+  std::optional<LikeliestFit> best;
   double best_density = 0.0;
-  for (const FitFunction fit : kinds) {
-    CUBICML_ASSIGN_OR_RETURN(RegressionFit fitted, fit(problem, stop));
-    const double density = HeldOutLogDensity(problem, fitted);
+  absl::Status first_error;
+  for (size_t kind = 0; kind < kinds.size(); ++kind) {
+    absl::StatusOr<RegressionFit> fitted =
+        FitFinite(problem, kinds[kind], stop);
+    if (absl::IsCancelled(fitted.status())) return fitted.status();
+    if (!fitted.ok()) {
+      first_error.Update(fitted.status());
+      continue;
+    }
+    const double density = HeldOutLogDensity(problem, *fitted);
     if (best.has_value() && density <= best_density) continue;
-    best = std::move(fitted);
+    best = LikeliestFit{*std::move(fitted), kind};
     best_density = density;
   }
+  if (!best.has_value()) return first_error;
   return *std::move(best);
 }
 

@@ -8,6 +8,7 @@
 #define CUBICML_PREDICTOR_REGRESSOR_H_
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
 #include <stop_token>
@@ -76,15 +77,23 @@ double HeldOutLogDensity(const RegressionProblem& problem,
                          const RegressionFit& fit);
 
 // A way to fit a regressor, e.g. FitKernel.
-using FitFunction = absl::StatusOr<RegressionFit> (*)(const RegressionProblem&,
-                                                      const std::stop_token&);
+using FitFunction = std::function<absl::StatusOr<RegressionFit>(
+    const RegressionProblem&, const std::stop_token&)>;
 
-// Of the kinds the one that tells held-out rows best. Metrics differ in that: a
-// speed has to do with every knob, a memory with few, a loss may be noisy.
-// REQUIRES: there is one. The errors of any.
-absl::StatusOr<RegressionFit> FitLikeliest(
-    const RegressionProblem& problem, const std::vector<FitFunction>& kinds,
-    const std::stop_token& stop);
+struct LikeliestFit {
+  RegressionFit fit;
+  size_t kind = 0;  // index of what it was made by
+};
+
+// Of the kinds the one that tells held-out rows best; of equals, the first.
+// Metrics differ in that: a speed has to do with every knob, a memory with few,
+// a loss may be noisy. A kind that fails, or is not finite, is left out.
+// REQUIRES: there is one.
+// CANCELLED when `stop` was requested; the error of the first kind when none is
+// left.
+absl::StatusOr<LikeliestFit> FitLikeliest(const RegressionProblem& problem,
+                                          const std::vector<FitFunction>& kinds,
+                                          const std::stop_token& stop);
 
 }  // namespace cubicml
 

@@ -16,56 +16,18 @@
 #include "cubicml/internal/checkpoint.pb.h"
 #include "predictor/fnv_hash.h"
 #include "predictor/linear_regressor.h"
+#include "predictor/metric_head.h"
 
 namespace cubicml {
 namespace {
 
 constexpr uint32_t kFormat = 1;
-// A wider spread of a logarithm says "anything", without a number so large that
-// nobody can use it.
-constexpr double kMaxLogSpread = 3.0;
 constexpr size_t kPredictedTogether = 256;
 // Of one or two rows, or equal ones, nobody knows how much others differ.
 constexpr double kConstantSpread = 0.1;
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr MetricForecast kUnknown = {
     .mean = kNan, .stddev = kNan, .lower90 = kNan, .upper90 = kNan};
-
-// Forecasts one metric, on the scale of its target: the intercept, the score
-// where it is part of it, and the regressors.
-struct MetricHead {
-  TargetScale scale;
-  bool uses_score = false;
-  std::vector<std::unique_ptr<Regressor>> regressors;
-  double intercept = 0.0;
-  double noise = 0.0;
-  SpreadCalibration spread;
-
-  MetricForecast Forecast(double mean, double variance) const;
-};
-
-MetricForecast MetricHead::Forecast(double mean, double variance) const {
-  const double total = std::sqrt(variance + noise * noise);
-  const double half = total * spread.interval_scale;
-  const double unit = std::abs(scale.scale);
-  MetricForecast forecast;
-  forecast.lower90 = scale.Inverse(mean - half);
-  forecast.upper90 = scale.Inverse(mean + half);
-  if (scale.scale < 0.0) std::swap(forecast.lower90, forecast.upper90);
-  const double stddev = total * spread.stddev_scale * unit;
-  // Else noise is partly, or all of it, what is not known: of a context that is
-  // new, or of a metric that has been measured twice.
-  const bool is_measuring = regressors.size() + (uses_score ? 1 : 0) == 1;
-  if (is_measuring && total > 0.0) {
-    forecast.noiseless_share = std::sqrt(variance) / total;
-  }
-  forecast.mean = scale.Inverse(mean);
-  forecast.stddev = stddev;
-  if (!scale.logarithmic) return forecast;
-  // Half the distance of the two points that are one deviation away.
-  forecast.stddev = forecast.mean * std::sinh(std::min(stddev, kMaxLogSpread));
-  return forecast;
-}
 
 struct Parts {
   std::string kind;
@@ -203,18 +165,7 @@ std::string SurrogateModel::Serialize() const {
                                           parts_.column_scales.end());
   parts_.score->Save(checkpoint.mutable_score());
   for (const MetricHead& head : parts_.heads) {
-    internal::MetricHead* proto = checkpoint.add_heads();
-    proto->set_logarithmic(head.scale.logarithmic);
-    proto->set_centre(head.scale.centre);
-    proto->set_scale(head.scale.scale);
-    proto->set_uses_score(head.uses_score);
-    for (const std::unique_ptr<Regressor>& regressor : head.regressors) {
-      regressor->Save(proto->add_regressors());
-    }
-    proto->set_intercept(head.intercept);
-    proto->set_noise(head.noise);
-    proto->set_stddev_scale(head.spread.stddev_scale);
-    proto->set_interval_scale(head.spread.interval_scale);
+    head.Save(checkpoint.add_heads());
   }
   parts_.feasibility->Save(checkpoint.mutable_feasibility());
   *checkpoint.mutable_quality() = parts_.quality;
@@ -261,6 +212,7 @@ absl::StatusOr<BuiltHead> BuildHead(const TargetRows& rows,
   MetricHead& head = built.head;
   head.scale = rows.scale;
   head.noise = fit.noise;
+  head.measuring_noise = fit.noise;
   head.intercept = fit.levels[0];
   std::vector<Belief> beliefs = fit.held_out;
   if (rows.group_count > 1) {
@@ -325,8 +277,9 @@ absl::StatusOr<BuiltHead> FitHead(const TrainingSet& set, size_t metric,
     built.head = MakeConstantHead(rows);
     return built;
   }
-  CUBICML_ASSIGN_OR_RETURN(RegressionFit fit,
+  CUBICML_ASSIGN_OR_RETURN(LikeliestFit likeliest,
                            FitLikeliest(rows.problem(), options.metrics, stop));
+  RegressionFit& fit = likeliest.fit;
   CUBICML_ASSIGN_OR_RETURN(BuiltHead built, BuildHead(rows, fit, stop));
   built.head.regressors.push_back(std::move(fit.regressor));
   return built;
@@ -349,6 +302,21 @@ void FillQuality(const TrainingSet& set, const ScoreFit& score,
   }
 }
 
+bool IsFinite(const MetricForecast& forecast) {
+  return std::isfinite(forecast.mean) && std::isfinite(forecast.stddev) &&
+         std::isfinite(forecast.lower90) && std::isfinite(forecast.upper90) &&
+         std::isfinite(forecast.noiseless_share);
+}
+
+bool IsMeasured(const TrainingSet& set, size_t metric) {
+  return std::any_of(
+      set.rows.begin(), set.rows.end(), [metric](const DatasetRow& row) {
+        return metric < row.metrics.size() && !std::isnan(row.metrics[metric]);
+      });
+}
+
+// Of a metric that was never measured nothing is known, which is no fault. Of
+// any other it would pass for that: searches would take its bounds for kept.
 absl::Status CheckFinite(const TrainingSet& set, const Predictor& predictor) {
   FeatureMatrix features = set.features;
   for (size_t k = 0; k < features.values.size(); ++k) {
@@ -361,31 +329,20 @@ absl::Status CheckFinite(const TrainingSet& set, const Predictor& predictor) {
   for (const Forecast& forecast : forecasts) {
     if (!std::isfinite(forecast.score) ||
         !std::isfinite(forecast.score_stddev) ||
-        !std::isfinite(forecast.feasible_probability) ||
-        !std::isfinite(forecast.metrics[0].mean)) {
+        !std::isfinite(forecast.feasible_probability)) {
       return absl::InternalError("the model is not finite");
     }
   }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<MetricHead> LoadHead(const internal::MetricHead& proto,
-                                    size_t columns) {
-  MetricHead head;
-  head.scale.logarithmic = proto.logarithmic();
-  head.scale.centre = proto.centre();
-  head.scale.scale = proto.scale();
-  head.uses_score = proto.uses_score();
-  for (const internal::Regressor& regressor : proto.regressors()) {
-    CUBICML_ASSIGN_OR_RETURN(std::unique_ptr<Regressor> loaded,
-                             LoadRegressor(regressor, columns));
-    head.regressors.push_back(std::move(loaded));
+  for (size_t metric = 0; metric < set.metrics.size(); ++metric) {
+    if (!IsMeasured(set, metric)) continue;
+    for (const Forecast& forecast : forecasts) {
+      if (!IsFinite(forecast.metrics[metric])) {
+        return absl::InternalError(absl::StrCat(
+            "the model of \"", set.metrics[metric].name, "\" is not finite"));
+      }
+    }
   }
-  head.intercept = proto.intercept();
-  head.noise = proto.noise();
-  head.spread.stddev_scale = proto.stddev_scale();
-  head.spread.interval_scale = proto.interval_scale();
-  return head;
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -475,7 +432,7 @@ absl::StatusOr<std::unique_ptr<Predictor>> LoadSurrogate(
   const size_t columns = parts.column_scales.size();
   CUBICML_ASSIGN_OR_RETURN(parts.score, LoadRegressor(proto.score(), columns));
   for (const internal::MetricHead& head : proto.heads()) {
-    CUBICML_ASSIGN_OR_RETURN(MetricHead loaded, LoadHead(head, columns));
+    CUBICML_ASSIGN_OR_RETURN(MetricHead loaded, LoadMetricHead(head, columns));
     parts.heads.push_back(std::move(loaded));
   }
   CUBICML_ASSIGN_OR_RETURN(

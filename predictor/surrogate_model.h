@@ -56,7 +56,8 @@ ScoreFit SelectScore(const TrainingSet& set, ScoreScale scale, size_t max_rows,
                      Rng* rng);
 
 // Trains what is missing beside the score and puts it all together.
-// CANCELLED, or INTERNAL when a number is not finite.
+// CANCELLED, or INTERNAL when a forecast of the score, of feasibility or of a
+// metric that was measured is not finite.
 absl::StatusOr<std::unique_ptr<Predictor>> AssembleSurrogate(
     const TrainingSet& set, absl::string_view kind, ScoreFit score,
     const HeadOptions& heads, Rng* rng, const std::stop_token& stop);

@@ -67,20 +67,14 @@ class SurrogateTrainer : public Trainer {
  private:
   static absl::StatusOr<Contender> Choose(const TrainingSet& set, Rng* rng,
                                           const std::stop_token& stop) {
-    Contender kernel{"gaussian-process", {}};
-    kernel.score =
+    constexpr absl::string_view kKinds[] = {"gaussian-process", "linear"};
+    ScoreFit score =
         SelectScore(set, ScoreScale::kShareOfBest, kMaxKernelRows, rng);
-    CUBICML_ASSIGN_OR_RETURN(kernel.score.fit,
-                             FitKernel(kernel.score.rows.problem(), stop));
-    Contender linear{"linear", {}};
-    linear.score.rows = kernel.score.rows;
-    linear.score.scale = kernel.score.scale;
-    CUBICML_ASSIGN_OR_RETURN(linear.score.fit,
-                             FitLinear(linear.score.rows.problem(), stop));
-    const bool prefers_linear =
-        HeldOutLogDensity(linear.score.rows.problem(), linear.score.fit) >
-        HeldOutLogDensity(kernel.score.rows.problem(), kernel.score.fit);
-    Contender best = std::move(prefers_linear ? linear : kernel);
+    CUBICML_ASSIGN_OR_RETURN(
+        LikeliestFit likeliest,
+        FitLikeliest(score.rows.problem(), {FitKernel, FitLinear}, stop));
+    score.fit = std::move(likeliest.fit);
+    Contender best{kKinds[likeliest.kind], std::move(score)};
 
     Contender network{"mlp-ensemble", {}};
     network.score = SelectScore(set, ScoreScale::kMetric, kMaxNetworkRows, rng);

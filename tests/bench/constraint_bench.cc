@@ -4,22 +4,30 @@
 // below the best configuration that keeps them after 10, 20 and 40 trials, the
 // share of trials that broke one, and how true the model's chances were.
 //
-//   constraint_bench [--kinds=smooth,tight] [--seeds=N] [--trials=N]
-//                    [--trace]
+//   constraint_bench [--kinds=smooth,tight] [--first-seed=N] [--seeds=N]
+//                    [--trials=N] [--dense] [--trace]
+//
+// And what it takes to train the models of such a job:
+//
+//   constraint_bench --training
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <ctime>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
-#include "absl/strings/str_split.h"
+#include "CLI/CLI.hpp"
+#include "base/log.h"
+#include "base/rng.h"
+#include "predictor/dataset.h"
 #include "predictor/kernel_trainer.h"
 #include "predictor/searcher.h"
+#include "predictor/trainer.h"
 #include "tests/predictor/constrained_problem.h"
 
 namespace cubicml::bench {
@@ -27,9 +35,12 @@ namespace {
 
 struct Options {
   std::vector<std::string> kinds;  // empty: all
+  int first_seed = 1;
   int seeds = 10;
   int trials = 40;
+  bool dense = false;
   bool trace = false;
+  bool training = false;
 };
 
 constexpr int kMarks[] = {10, 20, 40};
@@ -97,7 +108,8 @@ void Print(const char* kind, const char* searcher, double feasible,
 }
 
 void Run(const Options& options) {
-  const std::unique_ptr<Trainer> trainer = NewKernelTrainer();
+  const std::unique_ptr<Trainer> trainer =
+      options.dense ? NewDenseTrainer() : NewKernelTrainer();
   const std::unique_ptr<Searcher> searcher = NewDefaultSearcher();
   std::printf(
       "| bound | share that keeps it | searcher | below best@10 | @20 | @40 | "
@@ -112,7 +124,8 @@ void Run(const Options& options) {
     Sums of_default;
     Sums of_random;
     double feasible = 0.0;
-    for (int seed = 1; seed <= options.seeds; ++seed) {
+    for (int seed = options.first_seed;
+         seed < options.first_seed + options.seeds; ++seed) {
       const auto s = static_cast<uint64_t>(seed);
       const ConstrainedProblem problem = MakeConstrainedProblem(kind, s);
       feasible += problem.feasible_share / options.seeds;
@@ -132,35 +145,98 @@ void Run(const Options& options) {
             &of_random);
       }
     }
-    Print(NameOf(kind), "default", feasible, of_default, options.seeds);
+    Print(NameOf(kind), options.dense ? "dense" : "default", feasible,
+          of_default, options.seeds);
     Print(NameOf(kind), "random", feasible, of_random, 10.0 * options.seeds);
   }
 }
 
-Options Parse(int argc, char** argv) {
-  Options options;
-  for (int i = 1; i < argc; ++i) {
-    const absl::string_view arg = argv[i];
-    const auto value = [&](absl::string_view name) {
-      return std::string(arg.substr(name.size()));
-    };
-    if (absl::StartsWith(arg, "--kinds=")) {
-      options.kinds = absl::StrSplit(value("--kinds="), ',');
-    } else if (absl::StartsWith(arg, "--seeds=")) {
-      (void)absl::SimpleAtoi(value("--seeds="), &options.seeds);
-    } else if (absl::StartsWith(arg, "--trials=")) {
-      (void)absl::SimpleAtoi(value("--trials="), &options.trials);
-    } else if (arg == "--trace") {
-      options.trace = true;
+// Rows of configurations drawn at random.
+Dataset MakeRows(const ConstrainedProblem& problem, size_t rows, Rng* rng) {
+  Dataset dataset;
+  dataset.metrics = problem.metrics;
+  dataset.features.columns = problem.featurizer->columns();
+  while (dataset.rows.size() < rows) {
+    const auto point = problem.space->Sample(
+        problem.context, problem.space->Free(), 100'000, rng);
+    CUBICML_CHECK(point.has_value());
+    DatasetRow row;
+    row.feasible = true;
+    row.metrics = problem.measure(*point);
+    for (size_t m = 0; m < row.metrics.size(); ++m) {
+      row.metrics[m] *= std::exp(problem.noise[m] * rng->Normal());
     }
+    problem.featurizer->Append(*point, problem.context, &dataset.features);
+    dataset.rows.push_back(std::move(row));
   }
-  return options;
+  return dataset;
+}
+
+// Mean milliseconds of processor time.
+double TimeTraining(const Trainer& trainer, size_t rows) {
+  constexpr uint64_t kRuns = 5;
+  double sum = 0.0;
+  for (uint64_t seed = 1; seed <= kRuns; ++seed) {
+    const ConstrainedProblem problem =
+        MakeConstrainedProblem(ConstraintKind::kTwo, seed);
+    Rng rng(seed);
+    const Dataset dataset = MakeRows(problem, rows, &rng);
+    const std::clock_t begin = std::clock();
+    CUBICML_CHECK(trainer.Train(dataset, Rng(seed), {}).ok());
+    sum += static_cast<double>(std::clock() - begin);
+  }
+  return 1e3 * sum / (kRuns * static_cast<double>(CLOCKS_PER_SEC));
+}
+
+void RunTraining() {
+  const std::unique_ptr<Trainer> dense = NewDenseTrainer();
+  const std::unique_ptr<Trainer> chosen = NewKernelTrainer();
+  std::printf(
+      "| rows | one kind, ms | three kinds, ms | ratio |\n"
+      "|---:|---:|---:|---:|\n");
+  for (const size_t rows : {50U, 200U, 500U}) {
+    const double one = TimeTraining(*dense, rows);
+    const double three = TimeTraining(*chosen, rows);
+    std::printf("| %zu | %.0f | %.0f | %.1f |\n", rows, one, three,
+                three / one);
+    std::fflush(stdout);
+  }
+}
+
+int Main(int argc, char** argv) {
+  Options options;
+  std::vector<std::string> names;
+  for (const ConstraintKind kind : kConstraintKinds) {
+    names.push_back(NameOf(kind));
+  }
+  CLI::App app("Measures searches of jobs whose metrics have bounds.",
+               "constraint_bench");
+  app.add_option("--kinds", options.kinds, "Of bounds; all unless given")
+      ->delimiter(',')
+      ->check(CLI::IsMember(names));
+  app.add_option("--first-seed", options.first_seed, "Of the first job")
+      ->check(CLI::Range(1, 1'000'000))
+      ->capture_default_str();
+  app.add_option("--seeds", options.seeds, "Jobs of each kind")
+      ->check(CLI::Range(1, 1'000'000))
+      ->capture_default_str();
+  app.add_option("--trials", options.trials, "Of each job")
+      ->check(CLI::Range(1, 1'000))
+      ->capture_default_str();
+  app.add_flag("--dense", options.dense,
+               "Models that take every knob for relevant to every metric");
+  app.add_flag("--trace", options.trace, "Print each trial");
+  app.add_flag("--training", options.training, "Time the training instead");
+  CLI11_PARSE(app, argc, argv);
+  if (options.training) {
+    RunTraining();
+  } else {
+    Run(options);
+  }
+  return 0;
 }
 
 }  // namespace
 }  // namespace cubicml::bench
 
-int main(int argc, char** argv) {
-  cubicml::bench::Run(cubicml::bench::Parse(argc, argv));
-  return 0;
-}
+int main(int argc, char** argv) { return cubicml::bench::Main(argc, argv); }

@@ -7,11 +7,18 @@
 #include <cmath>
 #include <cstddef>
 #include <limits>
+#include <memory>
+#include <stop_token>
 #include <unordered_set>
 #include <utility>
 
 #include "base/log.h"
 #include "base/rng.h"
+#include "predictor/kernel_fit.h"
+#include "predictor/kernel_regressor.h"
+#include "predictor/kernel_trainer.h"
+#include "predictor/single_kind_trainer.h"
+#include "predictor/surrogate_model.h"
 #include "tests/predictor/searcher_fixture.h"
 
 namespace cubicml {
@@ -321,6 +328,17 @@ class Loop {
 };
 
 }  // namespace
+
+std::unique_ptr<Trainer> NewDenseTrainer() {
+  HeadOptions heads = KernelHeads();
+  heads.metrics = {FitKernel};
+  return NewSingleKindTrainer(
+      {"gaussian-process",
+       [](const RegressionProblem& regression, Rng,
+          const std::stop_token& stop) { return FitKernel(regression, stop); },
+       kMaxKernelRows, ScoreScale::kShareOfBest},
+      std::move(heads));
+}
 
 std::vector<ConstrainedTrial> SearchConstrained(
     const ConstrainedProblem& problem, const Trainer* trainer,

@@ -71,9 +71,13 @@ struct ConstrainedTrial {
   std::vector<MetricForecast> forecasts;  // where modelled
 };
 
-// The baseline, an initial design of as many trials as knobs, and then a model
-// that is trained after each trial and searched. Without a trainer: the
-// baseline, and configurations drawn at random.
+// NewKernelTrainer(), except that it takes every knob for relevant to every
+// metric: what a model of few knobs is measured against.
+std::unique_ptr<Trainer> NewDenseTrainer();
+
+// The baseline and an initial design, together as many trials as knobs, and
+// then a model that is trained after each trial and searched. Without a
+// trainer: the baseline, and configurations drawn at random.
 std::vector<ConstrainedTrial> SearchConstrained(
     const ConstrainedProblem& problem, const Trainer* trainer,
     const Searcher& searcher, uint64_t seed, int trials);

@@ -163,38 +163,44 @@ TEST(ModelSearcherTest, AvoidsWhatDoesNotWork) {
   }
 }
 
+struct Outcome {
+  double regret = 0.0;  // mean
+  int broke = 0;        // of the trials that a model proposed
+};
+
+// Over jobs that no benchmark shows and no choice was made by.
+constexpr uint64_t kFirstJob = 601;
+constexpr uint64_t kJobs = 2;
+constexpr int kTrialsOfAJob = 24;
+
+Outcome SearchJobs(const Trainer* trainer) {
+  const auto searcher = NewDefaultSearcher();
+  Outcome outcome;
+  for (uint64_t seed = kFirstJob; seed < kFirstJob + kJobs; ++seed) {
+    const ConstrainedProblem problem =
+        MakeConstrainedProblem(ConstraintKind::kSmooth, seed);
+    const auto trials =
+        SearchConstrained(problem, trainer, *searcher, seed, kTrialsOfAJob);
+    outcome.regret += trials.back().regret / kJobs;
+    for (const ConstrainedTrial& trial : trials) {
+      outcome.broke += trial.modelled && !trial.kept ? 1 : 0;
+    }
+  }
+  return outcome;
+}
+
 // A loss that depends on two knobs of eight teaches what breaks its bound: a
 // model that takes all knobs for relevant tries the same two values again and
 // again with others changed.
 TEST(ModelSearcherTest, LearnsWhatBreaksABound) {
-  constexpr int kTrials = 24;
-  constexpr uint64_t kRuns = 2;
-  const auto trainer = NewKernelTrainer();
-  const auto searcher = NewDefaultSearcher();
-  double regret = 0.0;
-  double random_regret = 0.0;
-  int broke = 0;
-  for (uint64_t seed = 1; seed <= kRuns; ++seed) {
-    const ConstrainedProblem problem =
-        MakeConstrainedProblem(ConstraintKind::kSmooth, seed);
-    const auto trials =
-        SearchConstrained(problem, trainer.get(), *searcher, seed, kTrials);
-    regret += trials.back().regret / kRuns;
-    for (const ConstrainedTrial& trial : trials) {
-      broke += trial.modelled && !trial.kept ? 1 : 0;
-    }
-    constexpr uint64_t kDraws = 10;
-    for (uint64_t draw = 1; draw <= kDraws; ++draw) {
-      random_regret +=
-          SearchConstrained(problem, nullptr, *searcher, draw, kTrials)
-              .back()
-              .regret /
-          static_cast<double>(kRuns * kDraws);
-    }
-  }
-  EXPECT_LT(regret, 0.5 * random_regret);
-  // Of 32; a model that takes all knobs for relevant breaks it 25 times.
-  EXPECT_LE(broke, 22);
+  const Outcome learnt = SearchJobs(NewKernelTrainer().get());
+  const Outcome dense = SearchJobs(NewDenseTrainer().get());
+  const Outcome random = SearchJobs(nullptr);
+  // 6.9 percent; 14.1 dense, and 47.3 at random (mean of ten of each job).
+  EXPECT_LT(learnt.regret, 0.5 * random.regret);
+  EXPECT_LT(learnt.regret, 0.75 * dense.regret);
+  // 22 of 32, and 24 dense.
+  EXPECT_LE(learnt.broke, dense.broke);
 }
 
 TEST(ModelSearcherTest, KeepsTheTrialsOfABatchApart) {

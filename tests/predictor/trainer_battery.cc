@@ -158,6 +158,8 @@ TEST_P(TrainerBattery, ALoadedModelPredictsTheSameBits) {
     for (size_t m = 0; m < 2; ++m) {
       EXPECT_EQ((*a)[i].metrics[m].mean, (*b)[i].metrics[m].mean);
       EXPECT_EQ((*a)[i].metrics[m].lower90, (*b)[i].metrics[m].lower90);
+      EXPECT_EQ((*a)[i].metrics[m].noiseless_share,
+                (*b)[i].metrics[m].noiseless_share);
     }
   }
 }
@@ -429,6 +431,46 @@ TEST_P(TrainerBattery, FewRowsOfAMetricAreNotTakenForCertain) {
     EXPECT_GT(forecast.upper90, mean + 0.3);
     EXPECT_GT(forecast.stddev, 0.3);
   }
+}
+
+TEST_P(TrainerBattery, AMeasuredMetricWhoseModelIsNotFiniteIsRefused) {
+  Dataset dataset = MakeSynthetic({.rows = 40});
+  for (size_t i = 0; i < dataset.rows.size(); ++i) {
+    // Finite, but their squares are not.
+    if (dataset.rows[i].feasible) {
+      dataset.rows[i].metrics[1] = i % 2 == 0 ? 1e300 : -1e300;
+    }
+  }
+  EXPECT_THAT(trainer()->Train(dataset, Rng(1), {}),
+              StatusIs(absl::StatusCode::kInternal));
+}
+
+// Mean share, over the rows, of the spread of the second metric that is not
+// noise, where that metric has noise and `level` sets its groups apart.
+double NoiselessShare(const Trainer& trainer, int groups, double level) {
+  Dataset dataset = MakeSynthetic({.rows = 120, .groups = groups});
+  Rng rng(11);
+  for (size_t i = 0; i < dataset.rows.size(); ++i) {
+    DatasetRow& row = dataset.rows[i];
+    if (!row.feasible) continue;
+    const double x = static_cast<double>(dataset.features.row(i)[0]);
+    row.metrics[1] = std::exp(x + level * row.group + 0.2 * rng.Normal());
+  }
+  const auto model = trainer.Train(dataset, Rng(1), {});
+  EXPECT_THAT(model.status(), IsOk());
+  const auto forecasts = (*model)->Predict(dataset.features);
+  double sum = 0.0;
+  for (const Forecast& forecast : *forecasts) {
+    sum += forecast.metrics[1].noiseless_share;
+  }
+  return sum / static_cast<double>(forecasts->size());
+}
+
+TEST_P(TrainerBattery, NoiseIsToldFromWhatIsNotKnownInSeveralContexts) {
+  EXPECT_LT(NoiselessShare(*trainer(), 1, 0.0), 0.6);
+  EXPECT_LT(NoiselessShare(*trainer(), 2, 0.0), 0.6);
+  // No feature says what the level of a context is.
+  EXPECT_GT(NoiselessShare(*trainer(), 2, 1.0), 0.9);
 }
 
 TEST_P(TrainerBattery, OneColumnAndObjectivesBelowZeroAreNoTrouble) {
