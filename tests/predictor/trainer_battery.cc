@@ -71,8 +71,6 @@ Dataset Filter(const Dataset& dataset,
 
 namespace {
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-
 double Tau(const Predictor& model, const Dataset& test) {
   const auto forecasts = model.Score(test.features);
   std::vector<double> predicted;

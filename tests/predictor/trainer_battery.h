@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 
@@ -17,6 +18,8 @@
 #include "predictor/trainer.h"
 
 namespace cubicml {
+
+inline constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 struct TrainerCase {
   std::string name;

@@ -22,8 +22,6 @@ INSTANTIATE_TEST_SUITE_P(
                     TrainerCase{"gp", NewKernelTrainer, 0.75, true}),
     [](const auto& test) { return test.param.name; });
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-
 // Believes the same of every row.
 class ConstantRegressor final : public Regressor {
  public:
