@@ -8,10 +8,9 @@
 #include <cstdint>
 
 // The loops are compiled twice and the loader picks what the processor can do.
-// Without fused operations both give the same bits. Sanitizers start too late
-// for the loader's choice.
+// Without fused operations both give the same bits.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
-    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    !defined(CUBICML_NO_CLONES)
 #define CUBICML_CLONES __attribute__((target_clones("avx2", "default")))
 #else
 #define CUBICML_CLONES
