@@ -35,7 +35,8 @@ CandidatePool::CandidatePool(const SearchProblem& problem, size_t count,
       rng_(rng) {}
 
 bool CandidatePool::Better(const Entry& a, const Entry& b) {
-  return std::tie(a.acquisition, a.tie) > std::tie(b.acquisition, b.tie);
+  return std::tie(a.score.acquisition, a.tie) >
+         std::tie(b.score.acquisition, b.tie);
 }
 
 void CandidatePool::Offer(std::span<const Point> points,
@@ -45,7 +46,7 @@ void CandidatePool::Offer(std::span<const Point> points,
 
 void CandidatePool::OfferOne(const Point& point, const PointScore& score) {
   if (std::isnan(score.acquisition)) return;
-  Entry entry{score.acquisition, rng_(), {}, score, {}};
+  Entry entry{score, rng_(), {}, {}};
   // Most candidates end here, before anything is copied.
   const bool full = heap_.size() >= capacity_;
   if (full && !Better(entry, heap_.front())) return;
@@ -78,7 +79,6 @@ absl::StatusOr<std::vector<Candidate>> CandidatePool::SelectBatch(
   const auto rescore = [&acquisition](Entry* entry) {
     acquisition.Rescore(acquisition.distance().Locate(entry->point),
                         &entry->score);
-    entry->acquisition = entry->score.acquisition;
   };
   std::make_heap(entries.begin(), entries.end(), worse);
   std::vector<Candidate> batch;
@@ -98,7 +98,7 @@ absl::StatusOr<std::vector<Candidate>> CandidatePool::SelectBatch(
       for (Entry& entry : entries) rescore(&entry);
       std::make_heap(entries.begin(), entries.end(), worse);
     }
-    batch.push_back({std::move(chosen.point), chosen.acquisition});
+    batch.push_back({std::move(chosen.point), chosen.score.acquisition});
   }
   return batch;
 }

@@ -38,10 +38,9 @@ class CandidatePool {
 
  private:
   struct Entry {
-    double acquisition;
+    PointScore score;
     uint64_t tie;
     Point point;
-    PointScore score;
     std::string key;
   };
   static bool Better(const Entry& a, const Entry& b);
