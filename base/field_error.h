@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Errors that name the field of a request. The transport turns the payload
-// into google.rpc.BadRequest.
+// Errors that name the field of a request, or when to try again. The transport
+// turns these payloads into google.rpc.BadRequest and google.rpc.RetryInfo.
 
 #ifndef CUBICML_BASE_FIELD_ERROR_H_
 #define CUBICML_BASE_FIELD_ERROR_H_
@@ -10,6 +10,7 @@
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 
 namespace cubicml {
 
@@ -25,6 +26,13 @@ inline absl::Status FieldError(absl::string_view path,
   absl::Status status =
       absl::InvalidArgumentError(absl::StrCat(path, ": ", message));
   status.SetPayload(kFieldPayloadUrl, absl::Cord(path));
+  return status;
+}
+
+// The error, saying that a retry after `delay` may do.
+inline absl::Status WithRetryDelay(absl::Status status, absl::Duration delay) {
+  status.SetPayload(kRetryDelayMsPayloadUrl,
+                    absl::Cord(absl::StrCat(absl::ToInt64Milliseconds(delay))));
   return status;
 }
 

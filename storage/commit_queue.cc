@@ -6,7 +6,6 @@
 #include <string>
 #include <utility>
 
-#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "base/executor.h"
 #include "base/field_error.h"
@@ -20,12 +19,6 @@ constexpr absl::Duration kQueueFullRetry = absl::Milliseconds(100);
 // A log this much longer than wanted is held up by readers: wait for them.
 constexpr int64_t kOverdueFactor = 16;
 constexpr absl::Duration kReaderWait = absl::Milliseconds(100);
-
-absl::Status RetryLater(absl::Status status, absl::Duration delay) {
-  status.SetPayload(kRetryDelayMsPayloadUrl,
-                    absl::Cord(absl::StrCat(absl::ToInt64Milliseconds(delay))));
-  return status;
-}
 
 }  // namespace
 
@@ -59,7 +52,7 @@ absl::Status CommitQueue::Apply(Operation operation) {
     if (closed_) return absl::UnavailableError("the store is closed");
     CUBICML_RETURN_IF_ERROR(Refusal());
     if (queue_.size() >= options_.max_queue) {
-      return RetryLater(
+      return WithRetryDelay(
           absl::ResourceExhaustedError("too many changes are waiting"),
           kQueueFullRetry);
     }
@@ -172,10 +165,10 @@ absl::Status CommitQueue::NoteFailure(const absl::Status& status) {
         "it and restart: ",
         status.message()));
   } else if (failure == DatabaseFailure::kDiskFull) {
-    full_ = RetryLater(absl::ResourceExhaustedError(
-                           "the disk of the database is full; writes go on "
-                           "by themselves when there is space"),
-                       options_.probe_interval);
+    full_ = WithRetryDelay(absl::ResourceExhaustedError(
+                               "the disk of the database is full; writes go on "
+                               "by themselves when there is space"),
+                           options_.probe_interval);
     return full_;
   }
   return status;

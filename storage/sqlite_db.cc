@@ -83,12 +83,8 @@ absl::Status SqliteError(int extended_code, absl::string_view context,
   absl::Status status(
       code, absl::StrCat(context, ": ", detail, " (", extended_code, ")"));
   status.SetPayload(kCodePayloadUrl, absl::Cord(absl::StrCat(extended_code)));
-  if (IsLock(extended_code)) {
-    status.SetPayload(
-        kRetryDelayMsPayloadUrl,
-        absl::Cord(absl::StrCat(absl::ToInt64Milliseconds(kLockedRetry))));
-  }
-  return status;
+  return IsLock(extended_code) ? WithRetryDelay(std::move(status), kLockedRetry)
+                               : status;
 }
 
 DatabaseFailure ClassifyFailure(const absl::Status& status) {

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "base/field_error.h"
 #include "base/status_macros.h"
@@ -25,12 +24,9 @@ std::unique_ptr<Executor> NewLoaders(size_t threads) {
 }
 
 absl::Status TooManyLoadsError() {
-  absl::Status status =
-      absl::ResourceExhaustedError("too many studies are being loaded");
-  status.SetPayload(
-      kRetryDelayMsPayloadUrl,
-      absl::Cord(absl::StrCat(absl::ToInt64Milliseconds(kRetryDelay))));
-  return status;
+  return WithRetryDelay(
+      absl::ResourceExhaustedError("too many studies are being loaded"),
+      kRetryDelay);
 }
 
 absl::Status StillClosedError(absl::string_view name) {

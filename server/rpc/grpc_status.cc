@@ -111,10 +111,7 @@ grpc::Status ToGrpcStatus(const absl::Status& status,
 }
 
 absl::Status OverloadedError(absl::string_view message, absl::Duration delay) {
-  absl::Status status = absl::ResourceExhaustedError(message);
-  status.SetPayload(kRetryDelayMsPayloadUrl,
-                    absl::Cord(absl::StrCat(absl::ToInt64Milliseconds(delay))));
-  return status;
+  return WithRetryDelay(absl::ResourceExhaustedError(message), delay);
 }
 
 }  // namespace cubicml
