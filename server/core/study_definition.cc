@@ -212,15 +212,12 @@ absl::StatusOr<std::shared_ptr<const StudyDefinition>> StudyDefinition::Parse(
       new StudyDefinition(std::move(study), std::move(space)));
 }
 
-absl::Status StudyDefinition::CheckNew(const v1::Study& study,
-                                       const v1::Study* before) {
-  if (before == nullptr || !SameConstraints(study, *before)) {
-    CUBICML_RETURN_IF_ERROR(CheckNewConstraints(study));
+absl::Status StudyDefinition::CheckNew(const StudyDefinition* before) const {
+  if (before == nullptr || !SameConstraints(study_, before->study_)) {
+    CUBICML_RETURN_IF_ERROR(CheckNewConstraints(study_));
   }
-  if (study.settings().algorithm() != v1::EXHAUSTIVE) return absl::OkStatus();
-  CUBICML_ASSIGN_OR_RETURN(const std::shared_ptr<const SearchSpace> space,
-                           SearchSpace::Parse(study));
-  return CheckExhaustive(*space, IsConstrained(study));
+  if (study_.settings().algorithm() != v1::EXHAUSTIVE) return absl::OkStatus();
+  return CheckExhaustive(*space_, IsConstrained(study_));
 }
 
 namespace {

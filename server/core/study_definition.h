@@ -39,9 +39,8 @@ class StudyDefinition {
   // What is refused of a definition that is new, although one that is stored
   // works: constraints that cannot be meant, unless they are those of `before`,
   // and EXHAUSTIVE for a space that is too large. Counting that may take
-  // seconds. INVALID_ARGUMENT as Parse. REQUIRES: Parse accepts `study`.
-  static absl::Status CheckNew(const v1::Study& study,
-                               const v1::Study* before = nullptr);
+  // seconds. INVALID_ARGUMENT as Parse.
+  absl::Status CheckNew(const StudyDefinition* before = nullptr) const;
 
   // OK when trials that have run under `old` stay valid under this one; else
   // FAILED_PRECONDITION naming what may not change.

@@ -8,6 +8,8 @@
 #include <google/protobuf/util/message_differencer.h>
 
 #include <algorithm>
+#include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -86,28 +88,30 @@ absl::Status CopyMasked(const v1::UpdateStudyRequest& request,
   return absl::OkStatus();
 }
 
-// What an update makes of the study as it is stored. Pure.
-absl::Status ApplyUpdate(const v1::UpdateStudyRequest& request,
-                         v1::Study* stored) {
-  CUBICML_ASSIGN_OR_RETURN(
-      const std::shared_ptr<const StudyDefinition> old_definition,
-      StudyDefinition::Parse(*stored));
-  v1::Study changed = *stored;
+// What an update makes of the study as it is stored. Pure; checking what is new
+// may take seconds.
+absl::StatusOr<v1::Study> ApplyUpdate(const v1::UpdateStudyRequest& request,
+                                      const v1::Study& stored) {
+  CUBICML_ASSIGN_OR_RETURN(const std::shared_ptr<const StudyDefinition> before,
+                           StudyDefinition::Parse(stored));
+  v1::Study changed = stored;
   CUBICML_RETURN_IF_ERROR(CopyMasked(request, &changed));
-  const absl::StatusOr<std::shared_ptr<const StudyDefinition>> definition =
+  const absl::StatusOr<std::shared_ptr<const StudyDefinition>> after =
       StudyDefinition::Parse(changed);
-  CUBICML_RETURN_IF_ERROR(WithFieldPrefix(definition.status(), "study."));
+  CUBICML_RETURN_IF_ERROR(WithFieldPrefix(after.status(), "study."));
   CUBICML_RETURN_IF_ERROR(
-      WithFieldPrefix(StudyDefinition::CheckNew(changed, stored), "study."));
-  CUBICML_RETURN_IF_ERROR((*definition)->CheckExtends(*old_definition));
+      WithFieldPrefix((*after)->CheckNew(before.get()), "study."));
+  CUBICML_RETURN_IF_ERROR((*after)->CheckExtends(*before));
   const std::string& etag = request.study().etag();
-  if (!etag.empty() && etag != stored->etag()) {
+  if (!etag.empty() && etag != stored.etag()) {
     return absl::AbortedError(
-        absl::StrCat(stored->name(), " was changed since this etag was read"));
+        absl::StrCat(stored.name(), " was changed since this etag was read"));
   }
-  *stored = std::move(changed);
-  return absl::OkStatus();
+  return changed;
 }
+
+// Of updates of one study at once each that loses begins anew.
+constexpr int kUpdateAttempts = 8;
 
 }  // namespace
 
@@ -201,10 +205,11 @@ absl::StatusOr<v1::Study> StudyService::CreateStudy(
             : Rng::Derive(state_->options.seed, {StableHash(name)})();
     study.mutable_settings()->set_seed(std::max<uint64_t>(1, seed));
   }
-  CUBICML_RETURN_IF_ERROR(
-      WithFieldPrefix(StudyDefinition::Parse(study).status(), "study."));
+  const absl::StatusOr<std::shared_ptr<const StudyDefinition>> definition =
+      StudyDefinition::Parse(study);
+  CUBICML_RETURN_IF_ERROR(WithFieldPrefix(definition.status(), "study."));
   const absl::Status is_new =
-      WithFieldPrefix(StudyDefinition::CheckNew(study), "study.");
+      WithFieldPrefix((*definition)->CheckNew(), "study.");
   if (request.validate_only()) {
     CUBICML_RETURN_IF_ERROR(is_new);
     return study;
@@ -308,31 +313,49 @@ absl::StatusOr<v1::Study> StudyService::UpdateStudy(
   CUBICML_ASSIGN_OR_RETURN(
       const RequestKey key,
       ParseRequestKey("UpdateStudy", request.request_id(), request));
-  // A rehearsal: tells whether this request was carried out before, and refuses
-  // a bad one while others go on using the study.
-  bool is_valid = false;
-  absl::StatusOr<StoredStudy> answered = state_->store().UpdateStudy(
+  for (int attempt = 0; attempt < kUpdateAttempts; ++attempt) {
+    CUBICML_ASSIGN_OR_RETURN(std::optional<StoredStudy> updated,
+                             state_->TryUpdate(request, key));
+    if (updated.has_value()) return state_->FormatStored(*std::move(updated));
+  }
+  return absl::AbortedError(
+      absl::StrCat(name, " is being changed by others: try again"));
+}
+
+absl::StatusOr<std::optional<StoredStudy>> StudyService::State::TryUpdate(
+    const v1::UpdateStudyRequest& request, const RequestKey& key) {
+  const std::string& name = request.study().name();
+  // Reads what there is, unless this request was carried out before.
+  std::optional<v1::Study> before;
+  absl::StatusOr<StoredStudy> answered = store().UpdateStudy(
       name,
       [&](v1::Study* stored) -> absl::Status {
-        CUBICML_RETURN_IF_ERROR(ApplyUpdate(request, stored));
-        is_valid = true;
-        return absl::CancelledError("only a rehearsal");
+        before = *stored;
+        return absl::CancelledError("only read");
       },
       key);
-  if (answered.ok()) return state_->FormatStored(*std::move(answered));
-  if (!is_valid) return answered.status();
-  absl::StatusOr<StoredStudy> updated = absl::UnknownError("not tried");
-  {
-    // Nobody uses the study while it changes; who comes next finds it new.
-    CUBICML_ASSIGN_OR_RETURN(StudyCache::Handle lock,
-                             state_->cache.AcquireExclusive(name));
-    updated = state_->store().UpdateStudy(
-        name, [&](v1::Study* stored) { return ApplyUpdate(request, stored); },
-        key);
-    if (updated.ok()) lock.Drop();
-  }
+  if (answered.ok()) return *std::move(answered);
+  if (!before.has_value()) return answered.status();
+  // On this thread, while others go on using the study.
+  CUBICML_ASSIGN_OR_RETURN(const v1::Study after,
+                           ApplyUpdate(request, *before));
+  // Nobody uses the study while it changes; who comes next finds it new.
+  CUBICML_ASSIGN_OR_RETURN(StudyCache::Handle lock,
+                           cache.AcquireExclusive(name));
+  bool has_changed = false;
+  absl::StatusOr<StoredStudy> updated = store().UpdateStudy(
+      name,
+      [&](v1::Study* stored) -> absl::Status {
+        has_changed = stored->etag() != before->etag();
+        if (has_changed) return absl::CancelledError("changed since");
+        *stored = after;
+        return absl::OkStatus();
+      },
+      key);
+  if (has_changed) return std::nullopt;
   CUBICML_RETURN_IF_ERROR(updated.status());
-  return state_->FormatStored(*std::move(updated));
+  lock.Drop();
+  return *std::move(updated);
 }
 
 absl::Status StudyService::DeleteStudy(const v1::DeleteStudyRequest& request) {

@@ -92,6 +92,23 @@ void FakeStudyStore::SetScanHook(std::function<void()> hook) {
   scan_hook_ = std::move(hook);
 }
 
+void FakeStudyStore::SetUpdateHook(std::function<void()> hook) {
+  MutexLock lock(&mu_);
+  update_hook_ = std::move(hook);
+}
+
+void FakeStudyStore::RunUpdateHook() {
+  std::function<void()> hook;
+  {
+    MutexLock lock(&mu_);
+    hook = std::exchange(update_hook_, nullptr);
+  }
+  if (hook == nullptr) return;
+  hook();
+  MutexLock lock(&mu_);
+  update_hook_ = std::move(hook);
+}
+
 int64_t FakeStudyStore::scans() const {
   MutexLock lock(&mu_);
   return scans_;
@@ -201,6 +218,7 @@ absl::StatusOr<StudyPage> FakeStudyStore::ListStudies(
 absl::StatusOr<StoredStudy> FakeStudyStore::UpdateStudy(
     absl::string_view name, const StudyMutation& mutation,
     const RequestKey& key) {
+  RunUpdateHook();
   MutexLock lock(&mu_);
   CUBICML_ASSIGN_OR_RETURN(const Request* request, FindRequest(key));
   if (request != nullptr) return std::get<StoredStudy>(request->answer);

@@ -35,6 +35,8 @@ class FakeStudyStore final : public StudyStore {
   void SetWriteError(absl::Status error);
   // Is called at the start of each ScanTrials, and may call the store.
   void SetScanHook(std::function<void()> hook);
+  // The same for each UpdateStudy that the hook does not call.
+  void SetUpdateHook(std::function<void()> hook);
   // How often ScanTrials was called, as by who loads a study.
   int64_t scans() const;
 
@@ -91,6 +93,7 @@ class FakeStudyStore final : public StudyStore {
     std::variant<std::monostate, StoredStudy, v1::Trial, CreatedTrials> answer;
   };
 
+  void RunUpdateHook();
   int64_t NowMicros() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   StudyRecord* FindStudy(absl::string_view name, int64_t* id)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -107,6 +110,7 @@ class FakeStudyStore final : public StudyStore {
   absl::Status write_error_ ABSL_GUARDED_BY(mu_);
   int64_t ticks_ ABSL_GUARDED_BY(mu_) = 0;
   std::function<void()> scan_hook_ ABSL_GUARDED_BY(mu_);
+  std::function<void()> update_hook_ ABSL_GUARDED_BY(mu_);
   int64_t scans_ ABSL_GUARDED_BY(mu_) = 0;
   int64_t next_study_ ABSL_GUARDED_BY(mu_) = 1;
   std::map<int64_t, StudyRecord> studies_ ABSL_GUARDED_BY(mu_);

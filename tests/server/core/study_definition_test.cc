@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/cord.h"
+#include "base/status_macros.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/server/core/service_fixture.h"
@@ -118,26 +119,33 @@ TEST(StudyDefinitionTest, RefusesWhatIsTooLong) {
   EXPECT_EQ(FieldNamedBy(StudyDefinition::Parse(study).status()), "objectives");
 }
 
+absl::Status CheckNew(const v1::Study& study,
+                      const v1::Study* before = nullptr) {
+  CUBICML_ASSIGN_OR_RETURN(const auto definition,
+                           StudyDefinition::Parse(study));
+  if (before == nullptr) return definition->CheckNew();
+  CUBICML_ASSIGN_OR_RETURN(const auto old, StudyDefinition::Parse(*before));
+  return definition->CheckNew(old.get());
+}
+
 TEST(StudyDefinitionTest, ExhaustiveSearchNeedsASpaceThatCanBeSearched) {
   v1::Study study = PlainStudy();
   study.set_name("studies/a");
   study.mutable_settings()->set_algorithm(v1::EXHAUSTIVE);
-  EXPECT_THAT(StudyDefinition::CheckNew(study), IsOk());
+  EXPECT_THAT(CheckNew(study), IsOk());
   for (v1::Parameter& parameter : *study.mutable_parameters()) {
     parameter.mutable_integer()->set_max(9'999);
   }
-  EXPECT_EQ(FieldNamedBy(StudyDefinition::CheckNew(study)),
-            "settings.algorithm");
+  EXPECT_EQ(FieldNamedBy(CheckNew(study)), "settings.algorithm");
   // One that is stored goes on.
   EXPECT_THAT(StudyDefinition::Parse(study), IsOk());
   // No context makes it smaller, where there is no constraint.
   v1::ContextField& gpus = *study.add_context();
   gpus.set_name("gpus");
   gpus.set_type(v1::INTEGER);
-  EXPECT_EQ(FieldNamedBy(StudyDefinition::CheckNew(study)),
-            "settings.algorithm");
+  EXPECT_EQ(FieldNamedBy(CheckNew(study)), "settings.algorithm");
   study.add_constraints()->set_expression("x * y = gpus");
-  EXPECT_THAT(StudyDefinition::CheckNew(study), IsOk());
+  EXPECT_THAT(CheckNew(study), IsOk());
 }
 
 TEST(StudyDefinitionTest, AConstraintThatIsStoredIsNotRefusedAgain) {
@@ -145,11 +153,10 @@ TEST(StudyDefinitionTest, AConstraintThatIsStoredIsNotRefusedAgain) {
   study.set_name("studies/a");
   study.add_constraints()->set_expression("1 = 1");
   EXPECT_THAT(StudyDefinition::Parse(study), IsOk());
-  EXPECT_EQ(FieldNamedBy(StudyDefinition::CheckNew(study)),
-            "constraints[0].expression");
+  EXPECT_EQ(FieldNamedBy(CheckNew(study)), "constraints[0].expression");
   v1::Study renamed = study;
   renamed.set_display_name("A");
-  EXPECT_THAT(StudyDefinition::CheckNew(renamed, &study), IsOk());
+  EXPECT_THAT(CheckNew(renamed, &study), IsOk());
 }
 
 TEST(StudyDefinitionTest, MetricsMustBeDeclaredAndFinite) {

@@ -220,6 +220,49 @@ TEST_F(StudyServiceTest, ARepeatedUpdateIsAnsweredAsItWas) {
   EXPECT_EQ(GetStudy("studies/llm")->parameters(0).integer().values_size(), 6);
 }
 
+TEST_F(StudyServiceTest, OfTwoUpdatesAtOnceNoneIsLost) {
+  v1::UpdateStudyRequest request;
+  *request.mutable_study() = fixture_.Create("llm", TrainingStudy());
+  request.mutable_study()->clear_etag();
+  request.mutable_study()->set_display_name("Ours");
+  request.mutable_update_mask()->add_paths("display_name");
+  int updates = 0;
+  // Between reading and writing.
+  store_.SetUpdateHook([&] {
+    if (++updates != 2) return;
+    ASSERT_THAT(store_.UpdateStudy("studies/llm",
+                                   [](v1::Study* study) {
+                                     (*study->mutable_labels())["theirs"] =
+                                         "too";
+                                     return absl::OkStatus();
+                                   },
+                                   {}),
+                IsOk());
+  });
+  const absl::StatusOr<v1::Study> updated =
+      fixture_.service().UpdateStudy(request);
+  ASSERT_THAT(updated, IsOk());
+  EXPECT_EQ(updated->display_name(), "Ours");
+  EXPECT_EQ(updated->labels().at("theirs"), "too");
+}
+
+TEST_F(StudyServiceTest, AnUpdateThatIsAlwaysOvertakenIsAborted) {
+  v1::UpdateStudyRequest request;
+  *request.mutable_study() = fixture_.Create("llm", TrainingStudy());
+  request.mutable_study()->clear_etag();
+  request.mutable_study()->set_display_name("Ours");
+  request.mutable_update_mask()->add_paths("display_name");
+  store_.SetUpdateHook([&] {
+    ASSERT_THAT(
+        store_.UpdateStudy("studies/llm",
+                           [](v1::Study*) { return absl::OkStatus(); }, {}),
+        IsOk());
+  });
+  EXPECT_THAT(fixture_.service().UpdateStudy(request),
+              StatusIs(absl::StatusCode::kAborted));
+  EXPECT_NE(GetStudy("studies/llm")->display_name(), "Ours");
+}
+
 TEST_F(StudyServiceTest, ARepeatedDeleteLeavesTheNextStudyOfThatNameAlone) {
   fixture_.Create("a", PlainStudy());
   v1::DeleteStudyRequest request;
