@@ -7,6 +7,7 @@
 #define CUBICML_PREDICTOR_DATASET_H_
 
 #include <cstddef>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -42,9 +43,18 @@ struct MetricSchema {
   bool maximize = true;  // objectives only
 };
 
+// What is asked of a metric. Both ends are allowed.
+struct MetricBound {
+  size_t metric = 0;  // as Dataset.metrics
+  double min = -std::numeric_limits<double>::infinity();
+  double max = std::numeric_limits<double>::infinity();
+};
+
 struct Dataset {
   std::vector<MetricSchema> metrics;  // objectives first
-  FeatureMatrix features;             // one row for each of `rows`
+  // Those of all contexts, in any order: where models have to be sharpest.
+  std::vector<MetricBound> bounds;
+  FeatureMatrix features;  // one row for each of `rows`
   std::vector<DatasetRow> rows;
 };
 

@@ -25,17 +25,18 @@ MetricForecast MetricHead::Forecast(double mean, double variance) const {
   forecast.lower90 = scale.Inverse(mean - half);
   forecast.upper90 = scale.Inverse(mean + half);
   if (scale.scale < 0.0) std::swap(forecast.lower90, forecast.upper90);
-  const double stddev = total * spread.stddev_scale * unit;
+  const double stddev = total * spread.stddev_scale;
   if (total > 0.0) {
     const double unknown = noise * noise - measuring_noise * measuring_noise;
     forecast.noiseless_share =
         std::sqrt(variance + std::max(unknown, 0.0)) / total;
   }
   forecast.mean = scale.Inverse(mean);
-  forecast.stddev = stddev;
-  if (!scale.logarithmic) return forecast;
   // Half the distance of the two points that are one deviation away.
-  forecast.stddev = forecast.mean * std::sinh(std::min(stddev, kMaxLogSpread));
+  const double step =
+      scale.logarithmic ? std::min(stddev, kMaxLogSpread / unit) : stddev;
+  forecast.stddev =
+      0.5 * std::abs(scale.Inverse(mean + step) - scale.Inverse(mean - step));
   return forecast;
 }
 
@@ -43,6 +44,9 @@ void MetricHead::Save(internal::MetricHead* proto) const {
   proto->set_logarithmic(scale.logarithmic);
   proto->set_centre(scale.centre);
   proto->set_scale(scale.scale);
+  proto->set_focus(scale.focus);
+  proto->set_width(scale.width);
+  proto->set_reach(scale.reach);
   proto->set_uses_score(uses_score);
   for (const std::unique_ptr<Regressor>& regressor : regressors) {
     regressor->Save(proto->add_regressors());
@@ -60,6 +64,9 @@ absl::StatusOr<MetricHead> LoadMetricHead(const internal::MetricHead& proto,
   head.scale.logarithmic = proto.logarithmic();
   head.scale.centre = proto.centre();
   head.scale.scale = proto.scale();
+  head.scale.focus = proto.focus();
+  head.scale.width = proto.width();
+  head.scale.reach = proto.reach();
   head.uses_score = proto.uses_score();
   for (const internal::Regressor& regressor : proto.regressors()) {
     CUBICML_ASSIGN_OR_RETURN(std::unique_ptr<Regressor> loaded,

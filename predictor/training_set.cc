@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <map>
 #include <numeric>
 #include <string>
@@ -16,6 +17,11 @@ namespace cubicml {
 namespace {
 
 constexpr int kFolds = 5;
+// Of the measurements of a metric with a bound, those whose distances to it
+// count in full.
+constexpr double kFocusedShare = 0.25;
+// How much further from the bound than anything measured a forecast may be.
+constexpr double kReach = 3.0;
 
 // Whether each row has what is to be learnt, and how good it is.
 struct Choice {
@@ -126,11 +132,57 @@ int Renumber(std::vector<int>* values) {
   return std::max(1, static_cast<int>(numbers.size()));
 }
 
+// Of values that may be reordered. There is one at least.
+double Quantile(double share, std::vector<double>* values) {
+  const auto at = static_cast<ptrdiff_t>(
+      share * static_cast<double>(values->size() - 1) + 0.5);
+  std::nth_element(values->begin(), values->begin() + at, values->end());
+  return (*values)[static_cast<size_t>(at)];
+}
+
+// The ends of the bounds of a metric, on the scale of `scale`.
+std::vector<double> FindEnds(const std::vector<MetricBound>& bounds,
+                             size_t metric, const TargetScale& scale) {
+  std::vector<double> ends;
+  for (const MetricBound& bound : bounds) {
+    if (bound.metric != metric) continue;
+    for (const double end : {bound.min, bound.max}) {
+      const double x = scale.Forward(end);
+      if (std::isfinite(x)) ends.push_back(x);
+    }
+  }
+  return ends;
+}
+
+// Sharpens a scale that is still that of the values or their logarithms, unless
+// they are too few or all one, of which no regressor is made.
+void Focus(const std::vector<double>& values, std::vector<double> ends,
+           TargetScale* scale) {
+  if (ends.empty() || values.size() < 3) return;
+  const auto [low, high] = std::minmax_element(values.begin(), values.end());
+  if (*low == *high) return;
+  const double focus = Quantile(0.5, &ends);
+  std::vector<double> distances;
+  for (const double value : values) {
+    distances.push_back(std::abs(scale->Forward(value) - focus));
+  }
+  const double furthest = *std::max_element(distances.begin(), distances.end());
+  // Bounds of all contexts count in full.
+  double width = Quantile(kFocusedShare, &distances);
+  for (const double end : ends) width = std::max(width, std::abs(end - focus));
+  if (!(width > 1e-9 * furthest)) return;
+  scale->focus = focus;
+  scale->width = width;
+  scale->reach = kReach * furthest / width;
+}
+
 TargetScale ChooseScale(const std::vector<double>& values,
-                        const std::vector<double>& weights) {
+                        const std::vector<double>& weights,
+                        const std::vector<MetricBound>& bounds, size_t metric) {
   TargetScale scale;
   scale.logarithmic = std::all_of(values.begin(), values.end(),
                                   [](double v) { return v > 0.0; });
+  Focus(values, FindEnds(bounds, metric, scale), &scale);
   double sum = 0.0;
   double squares = 0.0;
   double total = 0.0;
@@ -197,11 +249,17 @@ void ScaleColumns(TrainingSet* set) {
 }  // namespace
 
 double TargetScale::Forward(double value) const {
-  return ((logarithmic ? std::log(value) : value) - centre) / scale;
+  double x = logarithmic ? std::log(value) : value;
+  if (width > 0.0) x = std::asinh((x - focus) / width);
+  return (x - centre) / scale;
 }
 
 double TargetScale::Inverse(double target) const {
-  const double value = centre + scale * target;
+  double value = centre + scale * target;
+  if (width > 0.0) {
+    const double furthest = std::asinh(reach);
+    value = focus + width * std::sinh(std::clamp(value, -furthest, furthest));
+  }
   // A forecast is finite whatever a model extrapolates.
   return logarithmic ? std::exp(std::clamp(value, -700.0, 700.0)) : value;
 }
@@ -228,6 +286,7 @@ absl::StatusOr<TrainingSet> MakeTrainingSet(const Dataset& dataset,
   }
   TrainingSet set;
   set.metrics = dataset.metrics;
+  set.bounds = dataset.bounds;
   set.features.columns = dataset.features.columns;
   for (const size_t i : SampleRows(choices, max_rows, Preference::kBest, rng)) {
     AppendRow(dataset.features, i, &set.features);
@@ -265,7 +324,10 @@ TargetRows SelectMetric(const TrainingSet& set, size_t metric, size_t max_rows,
     values.push_back(value);
     weights.push_back(row.weight);
   }
-  const TargetScale scale = ChooseScale(values, weights);
+  const TargetScale scale = ChooseScale(
+      values, weights,
+      set.metrics[metric].objective ? std::vector<MetricBound>() : set.bounds,
+      metric);
   for (double& value : values) value = scale.Forward(value);
   TargetRows rows =
       Gather(set.features, set.folds, choices, values,

@@ -17,12 +17,21 @@
 namespace cubicml {
 
 // How a metric is seen by a regressor. Metrics that are always positive (times,
-// rates, memory) are learnt as logarithms: effects multiply.
+// rates, memory) are learnt as logarithms: effects multiply. Of a metric with a
+// bound, what is far from it shrinks: one loss that diverged would otherwise
+// make all differences at the bound look like none.
 struct TargetScale {
   bool logarithmic = false;
   double centre = 0.0;
   // Not 0; negative where a higher target means a lower value.
   double scale = 1.0;
+  // Distances to the focus, on the logarithmic scale where it is one, count in
+  // full up to the width and as their logarithm from there (asinh); all in full
+  // where the width is 0.
+  double focus = 0.0;
+  double width = 0.0;
+  // The furthest that a forecast is from the focus, in widths.
+  double reach = 0.0;
 
   double Forward(double value) const;
   double Inverse(double target) const;
@@ -54,6 +63,7 @@ struct LabelledRows {
 
 struct TrainingSet {
   std::vector<MetricSchema> metrics;
+  std::vector<MetricBound> bounds;
   std::vector<float> column_scales;  // at most 1, so that features are in +-1
   FeatureMatrix features;            // scaled
   std::vector<DatasetRow> rows;

@@ -47,7 +47,8 @@ absl::Status CheckQuality(const v1::SurrogateQuality& quality) {
 }  // namespace
 
 Dataset MakeDataset(const StudyDefinition& definition,
-                    const RowLog::Snapshot& rows) {
+                    const StudyState::TrainingInput& input) {
+  const RowLog::Snapshot& rows = input.rows;
   std::vector<size_t> order(rows.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
@@ -55,6 +56,7 @@ Dataset MakeDataset(const StudyDefinition& definition,
   });
   Dataset dataset;
   dataset.metrics = definition.metrics();
+  dataset.bounds = input.bounds;
   dataset.features.columns = definition.featurizer().columns();
   dataset.features.rows = order.size();
   dataset.features.values.reserve(order.size() * dataset.features.columns);
@@ -79,7 +81,7 @@ absl::StatusOr<std::shared_ptr<const Model>> TrainModel(
     const StudyDefinition& definition, const StudyState::TrainingInput& input,
     const Trainer& trainer, const Clock& clock, std::stop_token stop) {
   const absl::Duration start = clock.Elapsed();
-  const Dataset dataset = MakeDataset(definition, input.rows);
+  const Dataset dataset = MakeDataset(definition, input);
   const Rng rng =
       Rng::Derive(definition.seed(),
                   {kTrainingSeedUse, static_cast<uint64_t>(input.version)});

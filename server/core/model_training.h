@@ -22,7 +22,7 @@ namespace cubicml {
 // In the order of trials, groups numbered in the order of their first trial:
 // the same for the same trials, however they arrived.
 Dataset MakeDataset(const StudyDefinition& definition,
-                    const RowLog::Snapshot& rows);
+                    const StudyState::TrainingInput& input);
 
 // The trainer's codes; INTERNAL also for a model that is not finite.
 // OUT_OF_RANGE for a model that is worse than none, as where the trials say

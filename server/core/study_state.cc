@@ -181,6 +181,16 @@ std::vector<MetricBound> StudyState::FindBounds(const Context& context) const {
           *definition_));
 }
 
+std::vector<MetricBound> StudyState::ListBoundsLocked() const {
+  std::vector<MetricBound> all;
+  for (const auto& context : contexts_) {
+    const std::vector<MetricBound> bounds =
+        definition_->Bounds(context->baseline_tally().Means(*definition_));
+    all.insert(all.end(), bounds.begin(), bounds.end());
+  }
+  return all;
+}
+
 std::vector<StudyState::HeldTrial> StudyState::ListHeld(
     const std::string& client_id, int group) const {
   std::vector<HeldTrial> held;

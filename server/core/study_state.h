@@ -151,6 +151,7 @@ class StudyState {
   // What to train on; remembers that this was tried.
   struct TrainingInput {
     RowLog::Snapshot rows;
+    std::vector<MetricBound> bounds;  // of all contexts
     int64_t version = 0;
   };
   TrainingInput BeginTraining();
@@ -203,6 +204,9 @@ class StudyState {
   absl::StatusOr<int> AddGroupLocked(const Context& context)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   int GroupLocked(const Context& context) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Those of all contexts.
+  std::vector<MetricBound> ListBoundsLocked() const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void ApplyHeldLocked(const ParsedTrial& parsed, int group,
                        absl::Duration lease_left)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

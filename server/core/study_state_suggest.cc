@@ -385,7 +385,7 @@ bool StudyState::NeedsTraining() const {
 StudyState::TrainingInput StudyState::BeginTraining() {
   MutexLock lock(&mu_);
   trained_rows_ = rows_.size();
-  return {rows_.Share(), model_version_ + 1};
+  return {rows_.Share(), ListBoundsLocked(), model_version_ + 1};
 }
 
 void StudyState::SetModelVersion(int64_t version) {

@@ -249,6 +249,7 @@ class Loop {
         seed_(seed),
         noise_(Rng::Derive(seed, {1})) {
     dataset_.metrics = problem.metrics;
+    dataset_.bounds = problem.bounds;
     dataset_.features.columns = problem.featurizer->columns();
     search_.space = problem.space;
     search_.featurizer = problem.featurizer.get();

@@ -59,6 +59,73 @@ TEST(TargetScale, ForwardAndInverseUndoEachOther) {
   EXPECT_TRUE(std::isfinite(logarithmic.Inverse(1e9)));
 }
 
+TEST(TargetScale, AFocusIsUndoneAndEndsWhereNothingWasMeasured) {
+  TargetScale scale{true, 0.5, 2.0};
+  scale.focus = std::log(0.6);
+  scale.width = 0.01;
+  scale.reach = 500.0;
+  for (const double value : {0.1, 0.5, 0.599, 0.6, 0.61, 6.0}) {
+    EXPECT_NEAR(scale.Inverse(scale.Forward(value)), value, 1e-9 * value);
+  }
+  EXPECT_NEAR(scale.Inverse(1e9), 0.6 * std::exp(5.0), 1e-6);
+  EXPECT_NEAR(scale.Inverse(-1e9), 0.6 * std::exp(-5.0), 1e-6);
+}
+
+// Losses of which one diverged, with a bound among the others.
+Dataset MakeDiverged() {
+  Dataset dataset = MakeSynthetic({.rows = 30});
+  for (size_t i = 0; i < dataset.rows.size(); ++i) {
+    DatasetRow& row = dataset.rows[i];
+    row.feasible = true;
+    const double loss = 0.58 + 0.002 * static_cast<double>(i);
+    row.metrics = {1.0 + static_cast<double>(i), i == 7 ? 60.0 : loss};
+  }
+  return dataset;
+}
+
+double Spread(const TargetRows& rows, size_t a, size_t b) {
+  return std::abs(rows.targets[a] - rows.targets[b]);
+}
+
+TEST(SelectMetric, WhatIsFarFromABoundDoesNotHideWhatIsNear) {
+  Rng rng(1);
+  Dataset dataset = MakeDiverged();
+  auto set = MakeTrainingSet(dataset, 1000, &rng);
+  ASSERT_THAT(set, IsOk());
+  EXPECT_LT(Spread(SelectMetric(*set, 1, 1000, &rng), 10, 20), 0.1);
+  dataset.bounds = {{.metric = 1, .max = 0.61}};
+  set = MakeTrainingSet(dataset, 1000, &rng);
+  ASSERT_THAT(set, IsOk());
+  const TargetRows rows = SelectMetric(*set, 1, 1000, &rng);
+  EXPECT_GT(Spread(rows, 10, 20), 0.5);
+  // Still in order.
+  EXPECT_GT(rows.targets[7], rows.targets[29]);
+  EXPECT_NEAR(rows.scale.Inverse(rows.targets[7]), 60.0, 1e-9);
+}
+
+TEST(SelectMetric, BoundsOfAllContextsCountInFull) {
+  Rng rng(1);
+  Dataset dataset = MakeDiverged();
+  dataset.bounds = {{.metric = 1, .max = 0.59}, {.metric = 1, .max = 0.63}};
+  const auto set = MakeTrainingSet(dataset, 1000, &rng);
+  ASSERT_THAT(set, IsOk());
+  const TargetScale scale = SelectMetric(*set, 1, 1000, &rng).scale;
+  for (const double bound : {0.59, 0.63}) {
+    EXPECT_LE(std::abs(std::log(bound) - scale.focus), scale.width);
+  }
+}
+
+TEST(SelectMetric, ABoundThatIsNoLogarithmIsIgnored) {
+  Rng rng(1);
+  Dataset dataset = MakeDiverged();
+  dataset.bounds = {{.metric = 1, .min = -1.0}, {.metric = 0, .max = 2.0}};
+  const auto set = MakeTrainingSet(dataset, 1000, &rng);
+  ASSERT_THAT(set, IsOk());
+  EXPECT_EQ(SelectMetric(*set, 1, 1000, &rng).scale.width, 0.0);
+  // What is to be as large as can be is not learnt at a bound.
+  EXPECT_EQ(SelectMetric(*set, 0, 1000, &rng).scale.width, 0.0);
+}
+
 TEST(MakeTrainingSet, ScalesColumnsThatAreTooLarge) {
   Rng rng(1);
   Dataset dataset = MakeSynthetic({.rows = 30});
