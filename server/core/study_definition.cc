@@ -372,6 +372,14 @@ std::vector<MetricBound> StudyDefinition::Bounds(
   return bounds;
 }
 
+bool StudyDefinition::HasRelativeBounds() const {
+  return std::any_of(study_.metric_constraints().begin(),
+                     study_.metric_constraints().end(),
+                     [](const v1::MetricConstraint& constraint) {
+                       return constraint.relative_to_baseline();
+                     });
+}
+
 std::optional<std::string> StudyDefinition::FindViolation(
     const MetricMap& metrics, const BaselineMetrics& baseline) const {
   for (const v1::MetricConstraint& constraint : study_.metric_constraints()) {

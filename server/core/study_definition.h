@@ -78,6 +78,8 @@ class StudyDefinition {
   std::vector<double> ParseMetrics(const MetricMap& metrics) const;
   // The metric constraints in numbers; without those that wait for a baseline.
   std::vector<MetricBound> Bounds(const BaselineMetrics& baseline) const;
+  // Whether any of them waits for a baseline.
+  bool HasRelativeBounds() const;
   // Says which metric constraint the measurement violates; nullopt for none.
   std::optional<std::string> FindViolation(
       const MetricMap& metrics, const BaselineMetrics& baseline) const;

@@ -99,19 +99,16 @@ absl::StatusOr<v1::Study> ApplyUpdate(const v1::UpdateStudyRequest& request,
   const absl::StatusOr<std::shared_ptr<const StudyDefinition>> after =
       StudyDefinition::Parse(changed);
   CUBICML_RETURN_IF_ERROR(WithFieldPrefix(after.status(), "study."));
-  CUBICML_RETURN_IF_ERROR(
-      WithFieldPrefix((*after)->CheckNew(before.get()), "study."));
   CUBICML_RETURN_IF_ERROR((*after)->CheckExtends(*before));
   const std::string& etag = request.study().etag();
   if (!etag.empty() && etag != stored.etag()) {
     return absl::AbortedError(
         absl::StrCat(stored.name(), " was changed since this etag was read"));
   }
+  CUBICML_RETURN_IF_ERROR(
+      WithFieldPrefix((*after)->CheckNew(before.get()), "study."));
   return changed;
 }
-
-// Of updates of one study at once each that loses begins anew.
-constexpr int kUpdateAttempts = 8;
 
 }  // namespace
 
@@ -313,49 +310,54 @@ absl::StatusOr<v1::Study> StudyService::UpdateStudy(
   CUBICML_ASSIGN_OR_RETURN(
       const RequestKey key,
       ParseRequestKey("UpdateStudy", request.request_id(), request));
-  for (int attempt = 0; attempt < kUpdateAttempts; ++attempt) {
-    CUBICML_ASSIGN_OR_RETURN(std::optional<StoredStudy> updated,
-                             state_->TryUpdate(request, key));
-    if (updated.has_value()) return state_->FormatStored(*std::move(updated));
-  }
-  return absl::AbortedError(
-      absl::StrCat(name, " is being changed by others: try again"));
+  CUBICML_ASSIGN_OR_RETURN(StoredStudy updated,
+                           state_->StoreUpdate(request, key));
+  return state_->FormatStored(std::move(updated));
 }
 
-absl::StatusOr<std::optional<StoredStudy>> StudyService::State::TryUpdate(
+absl::StatusOr<StoredStudy> StudyService::State::StoreUpdate(
     const v1::UpdateStudyRequest& request, const RequestKey& key) {
   const std::string& name = request.study().name();
-  // Reads what there is, unless this request was carried out before.
-  std::optional<v1::Study> before;
-  absl::StatusOr<StoredStudy> answered = store().UpdateStudy(
-      name,
-      [&](v1::Study* stored) -> absl::Status {
-        before = *stored;
-        return absl::CancelledError("only read");
-      },
-      key);
-  if (answered.ok()) return *std::move(answered);
-  if (!before.has_value()) return answered.status();
-  // On this thread, while others go on using the study.
-  CUBICML_ASSIGN_OR_RETURN(const v1::Study after,
-                           ApplyUpdate(request, *before));
-  // Nobody uses the study while it changes; who comes next finds it new.
-  CUBICML_ASSIGN_OR_RETURN(StudyCache::Handle lock,
-                           cache.AcquireExclusive(name));
-  bool has_changed = false;
-  absl::StatusOr<StoredStudy> updated = store().UpdateStudy(
-      name,
-      [&](v1::Study* stored) -> absl::Status {
-        has_changed = stored->etag() != before->etag();
-        if (has_changed) return absl::CancelledError("changed since");
-        *stored = after;
-        return absl::OkStatus();
-      },
-      key);
-  if (has_changed) return std::nullopt;
-  CUBICML_RETURN_IF_ERROR(updated.status());
-  lock.Drop();
-  return *std::move(updated);
+  std::optional<StudyCache::Handle> lock;
+  while (true) {
+    // Reads what there is, unless this request was carried out before.
+    std::optional<v1::Study> before;
+    absl::StatusOr<StoredStudy> answered = store().UpdateStudy(
+        name,
+        [&](v1::Study* stored) -> absl::Status {
+          before = *stored;
+          return absl::CancelledError("only read");
+        },
+        key);
+    if (answered.ok() || !before.has_value()) return answered;
+    // The first time while others go on using the study.
+    CUBICML_ASSIGN_OR_RETURN(const v1::Study after,
+                             ApplyUpdate(request, *before));
+    const bool is_locked = lock.has_value();
+    if (!is_locked) {
+      // Nobody uses the study while it changes; who comes next finds it new.
+      CUBICML_ASSIGN_OR_RETURN(StudyCache::Handle handle,
+                               cache.AcquireExclusive(name));
+      lock.emplace(std::move(handle));
+    }
+    bool has_changed = false;
+    absl::StatusOr<StoredStudy> updated = store().UpdateStudy(
+        name,
+        [&](v1::Study* stored) -> absl::Status {
+          has_changed = stored->etag() != before->etag();
+          if (has_changed) {
+            return absl::UnavailableError(
+                absl::StrCat(name, " was changed at the same time: try again"));
+          }
+          *stored = after;
+          return absl::OkStatus();
+        },
+        key);
+    // Another update came before the lock: once more, with the lock.
+    if (has_changed && !is_locked) continue;
+    if (updated.ok()) lock->Drop();
+    return updated;
+  }
 }
 
 absl::Status StudyService::DeleteStudy(const v1::DeleteStudyRequest& request) {

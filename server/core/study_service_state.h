@@ -44,9 +44,9 @@ struct StudyService::State {
   // Tells the observer, and wakes the trainer when there is enough to learn.
   void OnTrialEnded(const StudyState& study, const v1::Trial& trial);
   void WakeTrainer();
-  // Nothing when another update came between reading and writing.
-  absl::StatusOr<std::optional<StoredStudy>> TryUpdate(
-      const v1::UpdateStudyRequest& request, const RequestKey& key);
+  // As the store answered, now or to the same request before.
+  absl::StatusOr<StoredStudy> StoreUpdate(const v1::UpdateStudyRequest& request,
+                                          const RequestKey& key);
   // As it is now, with its progress.
   static v1::Study FormatStudy(const StudyState& study);
   // As the store answered, with its progress now.

@@ -182,10 +182,12 @@ std::vector<MetricBound> StudyState::FindBounds(const Context& context) const {
 }
 
 std::vector<MetricBound> StudyState::ListBoundsLocked() const {
-  std::vector<MetricBound> all;
+  std::vector<MetricBound> all = definition_->Bounds({});
+  if (!definition_->HasRelativeBounds()) return all;
   for (const auto& context : contexts_) {
-    const std::vector<MetricBound> bounds =
-        definition_->Bounds(context->baseline_tally().Means(*definition_));
+    const BaselineMetrics means = context->baseline_tally().Means(*definition_);
+    if (means.empty()) continue;
+    const std::vector<MetricBound> bounds = definition_->Bounds(means);
     all.insert(all.end(), bounds.begin(), bounds.end());
   }
   return all;

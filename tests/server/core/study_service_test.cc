@@ -244,9 +244,33 @@ TEST_F(StudyServiceTest, OfTwoUpdatesAtOnceNoneIsLost) {
   ASSERT_THAT(updated, IsOk());
   EXPECT_EQ(updated->display_name(), "Ours");
   EXPECT_EQ(updated->labels().at("theirs"), "too");
+  EXPECT_EQ(updates, 4);
+  EXPECT_THAT(*GetStudy("studies/llm"), EqualsProto(*updated));
 }
 
-TEST_F(StudyServiceTest, AnUpdateThatIsAlwaysOvertakenIsAborted) {
+TEST_F(StudyServiceTest, AnUpdateOfAStudyThatIsReplacedMeanwhileSeesTheNewOne) {
+  v1::UpdateStudyRequest request;
+  *request.mutable_study() = fixture_.Create("a", PlainStudy());
+  request.mutable_study()->clear_etag();
+  request.mutable_study()->set_display_name("Ours");
+  request.mutable_update_mask()->add_paths("display_name");
+  int updates = 0;
+  store_.SetUpdateHook([&] {
+    if (++updates != 2) return;
+    ASSERT_THAT(store_.DeleteStudy("studies/a", "", true, {}), IsOk());
+    v1::Study next = TrainingStudy();
+    next.set_name("studies/a");
+    ASSERT_THAT(store_.CreateStudy(next, {}), IsOk());
+  });
+  const absl::StatusOr<v1::Study> updated =
+      fixture_.service().UpdateStudy(request);
+  ASSERT_THAT(updated, IsOk());
+  EXPECT_EQ(updated->display_name(), "Ours");
+  EXPECT_EQ(updated->parameters_size(), TrainingStudy().parameters_size());
+}
+
+// As where something else than this service writes.
+TEST_F(StudyServiceTest, AnUpdateThatIsAlwaysOvertakenMayBeTriedAgain) {
   v1::UpdateStudyRequest request;
   *request.mutable_study() = fixture_.Create("llm", TrainingStudy());
   request.mutable_study()->clear_etag();
@@ -259,7 +283,7 @@ TEST_F(StudyServiceTest, AnUpdateThatIsAlwaysOvertakenIsAborted) {
         IsOk());
   });
   EXPECT_THAT(fixture_.service().UpdateStudy(request),
-              StatusIs(absl::StatusCode::kAborted));
+              StatusIs(absl::StatusCode::kUnavailable));
   EXPECT_NE(GetStudy("studies/llm")->display_name(), "Ours");
 }
 
