@@ -9,18 +9,13 @@
 namespace cubicml {
 namespace {
 
-// Of a standard normal distribution.
-constexpr double kQuantile95 = 1.6448536269514722;
-
-// Probability of a measurement below `value`. Each side of the mean is as wide
-// as its half of the 90 % interval: those of logarithmic metrics differ.
+// Probability of a measurement below `value`.
 double ProbabilityBelow(const MetricForecast& forecast, double share,
                         double value) {
-  const double half = value < forecast.mean ? forecast.mean - forecast.lower90
-                                            : forecast.upper90 - forecast.mean;
-  const double stddev = std::max(share * half / kQuantile95, 1e-12);
-  const double z = (value - forecast.mean) / stddev;
-  return 0.5 * std::erfc(-z / std::numbers::sqrt2);
+  const double stddev = std::max(share * forecast.target_stddev, 1e-12);
+  const double z = (forecast.scale.Forward(value) - forecast.target) / stddev;
+  return 0.5 *
+         std::erfc((forecast.scale.scale > 0.0 ? -z : z) / std::numbers::sqrt2);
 }
 
 // `share` of a forecast is that of its spread that counts.

@@ -14,29 +14,36 @@ namespace {
 // A wider spread of a logarithm says "anything", without a number so large that
 // nobody can use it.
 constexpr double kMaxLogSpread = 3.0;
+// Of a standard normal distribution.
+constexpr double kQuantile95 = 1.6448536269514722;
+
+// Half the distance of the two points that are one deviation away.
+double InValues(const TargetScale& scale, double mean, double stddev) {
+  const double half = 0.5 * std::abs(scale.Inverse(mean + stddev) -
+                                     scale.Inverse(mean - stddev));
+  if (!scale.logarithmic) return half;
+  return std::min(half, scale.Inverse(mean) * std::sinh(kMaxLogSpread));
+}
 
 }  // namespace
 
 MetricForecast MetricHead::Forecast(double mean, double variance) const {
   const double total = std::sqrt(variance + noise * noise);
   const double half = total * spread.interval_scale;
-  const double unit = std::abs(scale.scale);
   MetricForecast forecast;
+  forecast.mean = scale.Inverse(mean);
+  forecast.stddev = InValues(scale, mean, total * spread.stddev_scale);
   forecast.lower90 = scale.Inverse(mean - half);
   forecast.upper90 = scale.Inverse(mean + half);
   if (scale.scale < 0.0) std::swap(forecast.lower90, forecast.upper90);
-  const double stddev = total * spread.stddev_scale;
+  forecast.scale = scale;
+  forecast.target = mean;
+  forecast.target_stddev = half / kQuantile95;
   if (total > 0.0) {
     const double unknown = noise * noise - measuring_noise * measuring_noise;
     forecast.noiseless_share =
         std::sqrt(variance + std::max(unknown, 0.0)) / total;
   }
-  forecast.mean = scale.Inverse(mean);
-  // Half the distance of the two points that are one deviation away.
-  const double step =
-      scale.logarithmic ? std::min(stddev, kMaxLogSpread / unit) : stddev;
-  forecast.stddev =
-      0.5 * std::abs(scale.Inverse(mean + step) - scale.Inverse(mean - step));
   return forecast;
 }
 
@@ -46,7 +53,7 @@ void MetricHead::Save(internal::MetricHead* proto) const {
   proto->set_scale(scale.scale);
   proto->set_focus(scale.focus);
   proto->set_width(scale.width);
-  proto->set_reach(scale.reach);
+  proto->set_limit(scale.limit);
   proto->set_uses_score(uses_score);
   for (const std::unique_ptr<Regressor>& regressor : regressors) {
     regressor->Save(proto->add_regressors());
@@ -66,7 +73,7 @@ absl::StatusOr<MetricHead> LoadMetricHead(const internal::MetricHead& proto,
   head.scale.scale = proto.scale();
   head.scale.focus = proto.focus();
   head.scale.width = proto.width();
-  head.scale.reach = proto.reach();
+  head.scale.limit = proto.limit();
   head.uses_score = proto.uses_score();
   for (const internal::Regressor& regressor : proto.regressors()) {
     CUBICML_ASSIGN_OR_RETURN(std::unique_ptr<Regressor> loaded,

@@ -15,6 +15,7 @@
 #include "absl/strings/string_view.h"
 #include "cubicml/v1/study.pb.h"
 #include "predictor/dataset.h"
+#include "predictor/target_scale.h"
 
 namespace cubicml {
 
@@ -26,8 +27,12 @@ struct MetricForecast {
   double stddev = 0.0;  // of a new measurement
   double lower90 = 0.0;
   double upper90 = 0.0;
-  // Share of the widths above that is left when a measurement has no noise:
-  // what is not known of the configuration, and of how its context differs from
+  // The same on the scale of the model, where a new measurement is normal.
+  TargetScale scale;
+  double target = 0.0;
+  double target_stddev = 0.0;
+  // Share of `target_stddev` that is left when a measurement has no noise: what
+  // is not known of the configuration, and of how its context differs from
   // others.
   double noiseless_share = 1.0;
 };

@@ -21,13 +21,20 @@
 namespace cubicml {
 namespace {
 
-constexpr uint32_t kFormat = 1;
+constexpr uint32_t kFormat = 2;
 constexpr size_t kPredictedTogether = 256;
 // Of one or two rows, or equal ones, nobody knows how much others differ.
 constexpr double kConstantSpread = 0.1;
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-constexpr MetricForecast kUnknown = {
-    .mean = kNan, .stddev = kNan, .lower90 = kNan, .upper90 = kNan};
+
+MetricForecast UnknownForecast() {
+  MetricForecast unknown;
+  unknown.mean = kNan;
+  unknown.stddev = kNan;
+  unknown.lower90 = kNan;
+  unknown.upper90 = kNan;
+  return unknown;
+}
 
 struct Parts {
   std::string kind;
@@ -134,7 +141,7 @@ void SurrogateModel::AddMetrics(const FeatureMatrix& features, size_t begin,
   std::vector<double> means(forecasts.size());
   std::vector<double> variances(forecasts.size());
   for (Forecast& forecast : forecasts) {
-    forecast.metrics.assign(parts_.heads.size(), kUnknown);
+    forecast.metrics.assign(parts_.heads.size(), UnknownForecast());
   }
   for (const size_t metric : metrics) {
     if (metric >= parts_.heads.size()) continue;
@@ -259,9 +266,9 @@ MetricHead MakeConstantHead(const TargetRows& rows) {
     squares += (target - mean) * (target - mean);
   }
   const double spread = std::sqrt(squares / std::max(count - 1.0, 1.0));
-  double share = kConstantSpread;
-  if (!head.scale.logarithmic) share *= std::abs(head.scale.Inverse(mean));
-  head.noise = std::max(spread, share / head.scale.scale);
+  const double value = head.scale.Inverse(mean);
+  const double higher = value + kConstantSpread * std::abs(value);
+  head.noise = std::max(spread, std::abs(head.scale.Forward(higher) - mean));
   head.intercept = mean;
   return head;
 }

@@ -17,11 +17,12 @@ namespace cubicml {
 namespace {
 
 constexpr int kFolds = 5;
-// Of the measurements of a metric with a bound, those whose distances to it
-// count in full.
+// Of the measurements of a metric with a bound, those nearest to it, whose
+// distances count in full; at least this part of a middling distance.
 constexpr double kFocusedShare = 0.25;
-// How much further from the bound than anything measured a forecast may be.
-constexpr double kReach = 3.0;
+constexpr double kLeastWidth = 1e-3;
+// Of contexts; the others may be outliers.
+constexpr double kTypicalShare = 0.75;
 
 // Whether each row has what is to be learnt, and how good it is.
 struct Choice {
@@ -140,11 +141,13 @@ double Quantile(double share, std::vector<double>* values) {
   return (*values)[static_cast<size_t>(at)];
 }
 
-// The ends of the bounds of a metric, on the scale of `scale`.
-std::vector<double> FindEnds(const std::vector<MetricBound>& bounds,
-                             size_t metric, const TargetScale& scale) {
+// The ends of the bounds of a metric, on the scale of `scale`. Of an objective
+// none: it is to be as good as can be, not only good enough.
+std::vector<double> FindEnds(const TrainingSet& set, size_t metric,
+                             const TargetScale& scale) {
   std::vector<double> ends;
-  for (const MetricBound& bound : bounds) {
+  if (set.metrics[metric].objective) return ends;
+  for (const MetricBound& bound : set.bounds) {
     if (bound.metric != metric) continue;
     for (const double end : {bound.min, bound.max}) {
       const double x = scale.Forward(end);
@@ -154,46 +157,80 @@ std::vector<double> FindEnds(const std::vector<MetricBound>& bounds,
   return ends;
 }
 
-// Sharpens a scale that is still that of the values or their logarithms, unless
-// they are too few or all one, of which no regressor is made.
-void Focus(const std::vector<double>& values, std::vector<double> ends,
-           TargetScale* scale) {
-  if (ends.empty() || values.size() < 3) return;
-  const auto [low, high] = std::minmax_element(values.begin(), values.end());
-  if (*low == *high) return;
-  const double focus = Quantile(0.5, &ends);
-  std::vector<double> distances;
-  for (const double value : values) {
-    distances.push_back(std::abs(scale->Forward(value) - focus));
-  }
-  const double furthest = *std::max_element(distances.begin(), distances.end());
-  // Bounds of all contexts count in full.
-  double width = Quantile(kFocusedShare, &distances);
-  for (const double end : ends) width = std::max(width, std::abs(end - focus));
-  if (!(width > 1e-9 * furthest)) return;
-  scale->focus = focus;
-  scale->width = width;
-  scale->reach = kReach * furthest / width;
+// How far from the middle one of them most are.
+double Spread(std::vector<double> values) {
+  const double middle = Quantile(0.5, &values);
+  for (double& value : values) value = std::abs(value - middle);
+  return Quantile(kTypicalShare, &values);
 }
 
-TargetScale ChooseScale(const std::vector<double>& values,
-                        const std::vector<double>& weights,
-                        const std::vector<MetricBound>& bounds, size_t metric) {
+// How far `values` are from the focus where they are near it, but for those
+// that are there. 0: all are there.
+double NearDistance(const std::vector<double>& values, double focus) {
+  std::vector<double> distances;
+  for (const double value : values) {
+    if (value != focus) distances.push_back(std::abs(value - focus));
+  }
+  if (distances.empty()) return 0.0;
+  // What is only noise around the focus must not fill the whole scale.
+  const double least = kLeastWidth * Quantile(0.5, &distances);
+  return std::max(Quantile(kFocusedShare, &distances), least);
+}
+
+// The middle value of each group.
+std::vector<double> FindLevels(const std::vector<double>& values,
+                               const std::vector<Choice>& choices) {
+  std::map<int, std::vector<double>> groups;
+  for (size_t i = 0; i < values.size(); ++i) {
+    groups[choices[i].group].push_back(values[i]);
+  }
+  std::vector<double> levels;
+  for (auto& [group, of_group] : groups) {
+    levels.push_back(Quantile(0.5, &of_group));
+  }
+  return levels;
+}
+
+// Sharpens a scale at `ends`; `values` are on it.
+void Focus(const std::vector<double>& values,
+           const std::vector<Choice>& choices, std::vector<double> ends,
+           TargetScale* scale) {
+  if (ends.empty() || values.empty()) return;
+  const double focus = Quantile(0.5, &ends);
+  const double near = NearDistance(values, focus);
+  if (near == 0.0) return;
+  // Contexts differ by much more where their bounds or their levels do: then
+  // all of that counts in full, or effects would not add up over contexts.
+  scale->width =
+      std::max({near, Spread(ends), Spread(FindLevels(values, choices))});
+  scale->focus = focus;
+  double furthest = 0.0;
+  for (const double value : values) {
+    furthest = std::max(furthest, std::abs(value - focus));
+  }
+  scale->limit = std::asinh(furthest / scale->width);
+}
+
+TargetScale ChooseScale(const TrainingSet& set, size_t metric,
+                        const std::vector<double>& values,
+                        const std::vector<Choice>& choices) {
   TargetScale scale;
   scale.logarithmic = std::all_of(values.begin(), values.end(),
                                   [](double v) { return v > 0.0; });
-  Focus(values, FindEnds(bounds, metric, scale), &scale);
+  std::vector<double> forward;
+  for (const double value : values) forward.push_back(scale.Forward(value));
+  Focus(forward, choices, FindEnds(set, metric, scale), &scale);
   double sum = 0.0;
   double squares = 0.0;
   double total = 0.0;
   for (size_t i = 0; i < values.size(); ++i) {
-    sum += weights[i] * scale.Forward(values[i]);
-    total += weights[i];
+    sum += choices[i].weight * scale.Forward(values[i]);
+    total += choices[i].weight;
   }
   scale.centre = total > 0.0 ? sum / total : 0.0;
   for (size_t i = 0; i < values.size(); ++i) {
     const double y = scale.Forward(values[i]);  // scale.scale is still 1
-    squares += weights[i] * y * y;
+    squares += choices[i].weight * y * y;
   }
   const double stddev = total > 0.0 ? std::sqrt(squares / total) : 0.0;
   if (stddev > 1e-12 * std::max(1.0, std::abs(scale.centre))) {
@@ -248,22 +285,6 @@ void ScaleColumns(TrainingSet* set) {
 
 }  // namespace
 
-double TargetScale::Forward(double value) const {
-  double x = logarithmic ? std::log(value) : value;
-  if (width > 0.0) x = std::asinh((x - focus) / width);
-  return (x - centre) / scale;
-}
-
-double TargetScale::Inverse(double target) const {
-  double value = centre + scale * target;
-  if (width > 0.0) {
-    const double furthest = std::asinh(reach);
-    value = focus + width * std::sinh(std::clamp(value, -furthest, furthest));
-  }
-  // A forecast is finite whatever a model extrapolates.
-  return logarithmic ? std::exp(std::clamp(value, -700.0, 700.0)) : value;
-}
-
 RegressionProblem TargetRows::problem() const {
   RegressionProblem problem;
   problem.features = &features;
@@ -313,7 +334,6 @@ TargetRows SelectMetric(const TrainingSet& set, size_t metric, size_t max_rows,
       set.metrics[metric].objective && !set.metrics[metric].maximize;
   std::vector<Choice> choices;
   std::vector<double> values;
-  std::vector<double> weights;
   for (size_t i = 0; i < set.rows.size(); ++i) {
     const DatasetRow& row = set.rows[i];
     if (metric >= row.metrics.size() || std::isnan(row.metrics[metric])) {
@@ -322,12 +342,8 @@ TargetRows SelectMetric(const TrainingSet& set, size_t metric, size_t max_rows,
     const double value = row.metrics[metric];
     choices.push_back({i, minimize ? -value : value, row.group, row.weight});
     values.push_back(value);
-    weights.push_back(row.weight);
   }
-  const TargetScale scale = ChooseScale(
-      values, weights,
-      set.metrics[metric].objective ? std::vector<MetricBound>() : set.bounds,
-      metric);
+  const TargetScale scale = ChooseScale(set, metric, values, choices);
   for (double& value : values) value = scale.Forward(value);
   TargetRows rows =
       Gather(set.features, set.folds, choices, values,

@@ -13,29 +13,9 @@
 #include "base/rng.h"
 #include "predictor/dataset.h"
 #include "predictor/regressor.h"
+#include "predictor/target_scale.h"
 
 namespace cubicml {
-
-// How a metric is seen by a regressor. Metrics that are always positive (times,
-// rates, memory) are learnt as logarithms: effects multiply. Of a metric with a
-// bound, what is far from it shrinks: one loss that diverged would otherwise
-// make all differences at the bound look like none.
-struct TargetScale {
-  bool logarithmic = false;
-  double centre = 0.0;
-  // Not 0; negative where a higher target means a lower value.
-  double scale = 1.0;
-  // Distances to the focus, on the logarithmic scale where it is one, count in
-  // full up to the width and as their logarithm from there (asinh); all in full
-  // where the width is 0.
-  double focus = 0.0;
-  double width = 0.0;
-  // The furthest that a forecast is from the focus, in widths.
-  double reach = 0.0;
-
-  double Forward(double value) const;
-  double Inverse(double target) const;
-};
 
 // The rows that have a target, as columns.
 struct TargetRows {

@@ -20,7 +20,8 @@
 namespace cubicml {
 
 // In the order of trials, groups numbered in the order of their first trial:
-// the same for the same trials, however they arrived.
+// the same for the same trials, however they arrived, but for the last bit of
+// a bound that is a multiple of a mean.
 Dataset MakeDataset(const StudyDefinition& definition,
                     const StudyState::TrainingInput& input);
 

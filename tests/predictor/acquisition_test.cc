@@ -11,6 +11,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/predictor/normal_forecast.h"
 #include "tests/predictor/searcher_fixture.h"
 #include "tests/support/status_matchers.h"
 
@@ -97,8 +98,7 @@ TEST_F(AcquisitionTest, WhatMissesABoundIsWorthLittleHoweverFast) {
     forecast.score = a;
     forecast.score_stddev = 0.1;
     const double loss = 2.0 + a;
-    forecast.metrics = {{a, 0.1, a - 0.16, a + 0.16},
-                        {loss, 0.1, loss - 0.16, loss + 0.16}};
+    forecast.metrics = {NormalForecast(a, 0.1), NormalForecast(loss, 0.1)};
     return forecast;
   });
   SearchProblem problem = landscape_.Problem();

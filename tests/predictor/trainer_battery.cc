@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "predictor/metric_bound.h"
 #include "predictor/predictor.h"
 #include "predictor/quality.h"
 #include "tests/support/status_matchers.h"
@@ -135,7 +136,8 @@ TEST_P(TrainerBattery, AMinimisedObjectiveScoresHigherWhereItIsLower) {
 }
 
 TEST_P(TrainerBattery, ALoadedModelPredictsTheSameBits) {
-  const Dataset dataset = MakeSynthetic({.groups = 3});
+  Dataset dataset = MakeSynthetic({.groups = 3});
+  dataset.bounds = {{.metric = 1, .max = 42.0}};
   const auto model = trainer()->Train(dataset, Rng(3), {});
   ASSERT_THAT(model, IsOk());
   const std::string bytes = (*model)->Serialize();
@@ -156,6 +158,9 @@ TEST_P(TrainerBattery, ALoadedModelPredictsTheSameBits) {
     for (size_t m = 0; m < 2; ++m) {
       EXPECT_EQ((*a)[i].metrics[m].mean, (*b)[i].metrics[m].mean);
       EXPECT_EQ((*a)[i].metrics[m].lower90, (*b)[i].metrics[m].lower90);
+      const MetricBound bound = {.metric = m, .max = 42.0};
+      EXPECT_EQ(ProbabilityWithin((*a)[i].metrics, {&bound, 1}),
+                ProbabilityWithin((*b)[i].metrics, {&bound, 1}));
       EXPECT_EQ((*a)[i].metrics[m].noiseless_share,
                 (*b)[i].metrics[m].noiseless_share);
     }

@@ -59,16 +59,24 @@ TEST(TargetScale, ForwardAndInverseUndoEachOther) {
   EXPECT_TRUE(std::isfinite(logarithmic.Inverse(1e9)));
 }
 
-TEST(TargetScale, AFocusIsUndoneAndEndsWhereNothingWasMeasured) {
+TEST(TargetScale, AFocusIsUndoneAndStaysMonotoneBeyondItsLimit) {
   TargetScale scale{true, 0.5, 2.0};
   scale.focus = std::log(0.6);
   scale.width = 0.01;
-  scale.reach = 500.0;
-  for (const double value : {0.1, 0.5, 0.599, 0.6, 0.61, 6.0}) {
-    EXPECT_NEAR(scale.Inverse(scale.Forward(value)), value, 1e-9 * value);
+  scale.limit = 5.0;  // at 74.2 widths, 1.26
+  double before = -HUGE_VAL;
+  for (const double value : {0.1, 0.5, 0.599, 0.6, 0.61, 1.2, 1.3, 6.0, 1e6}) {
+    const double target = scale.Forward(value);
+    EXPECT_GT(target, before);
+    EXPECT_NEAR(scale.Inverse(target), value, 1e-9 * value);
+    before = target;
   }
-  EXPECT_NEAR(scale.Inverse(1e9), 0.6 * std::exp(5.0), 1e-6);
-  EXPECT_NEAR(scale.Inverse(-1e9), 0.6 * std::exp(-5.0), 1e-6);
+  EXPECT_TRUE(std::isfinite(scale.Inverse(1e9)));
+  EXPECT_EQ(scale.Forward(-1.0), -HUGE_VAL);
+  // Beyond the limit a step is a factor, as on the logarithm itself.
+  const double far = scale.Forward(2.0);
+  EXPECT_NEAR(scale.Inverse(far + 0.1) / scale.Inverse(far),
+              scale.Inverse(far + 0.2) / scale.Inverse(far + 0.1), 1e-9);
 }
 
 // Losses of which one diverged, with a bound among the others.
@@ -113,6 +121,50 @@ TEST(SelectMetric, BoundsOfAllContextsCountInFull) {
   for (const double bound : {0.59, 0.63}) {
     EXPECT_LE(std::abs(std::log(bound) - scale.focus), scale.width);
   }
+}
+
+// As the number of failures of a job, of which most have none.
+TEST(SelectMetric, WhatIsAtABoundDoesNotHideWhatIsNotQuite) {
+  Rng rng(1);
+  Dataset dataset = MakeDiverged();
+  for (size_t i = 0; i < dataset.rows.size(); ++i) {
+    dataset.rows[i].metrics[1] = i < 20 ? 0.0 : 1.0;
+  }
+  dataset.rows[7].metrics[1] = 1e6;
+  dataset.bounds = {{.metric = 1, .max = 0.0}};
+  const auto set = MakeTrainingSet(dataset, 1000, &rng);
+  ASSERT_THAT(set, IsOk());
+  EXPECT_GT(Spread(SelectMetric(*set, 1, 1000, &rng), 0, 25), 0.2);
+}
+
+// As the noise of a metric that is at its bound.
+TEST(SelectMetric, JitterAtABoundDoesNotFillTheScale) {
+  Rng rng(1);
+  Dataset dataset = MakeDiverged();
+  for (size_t i = 0; i < dataset.rows.size(); ++i) {
+    const double jitter = i % 2 == 0 ? 1e-9 : -1e-9;
+    dataset.rows[i].metrics[1] =
+        i < 10 ? 50.0 + jitter : 20.0 + static_cast<double>(i);
+  }
+  dataset.bounds = {{.metric = 1, .max = 50.0}};
+  const auto set = MakeTrainingSet(dataset, 1000, &rng);
+  ASSERT_THAT(set, IsOk());
+  const TargetRows rows = SelectMetric(*set, 1, 1000, &rng);
+  EXPECT_LT(Spread(rows, 0, 1), 1e-3);
+  EXPECT_GT(Spread(rows, 12, 28), 0.1);
+}
+
+TEST(SelectMetric, ContextsOfOtherLevelsCountInFull) {
+  Rng rng(1);
+  Dataset dataset = MakeDiverged();
+  for (size_t i = 0; i < dataset.rows.size(); ++i) {
+    dataset.rows[i].group = static_cast<int>(i % 2);
+    if (i % 2 == 1) dataset.rows[i].metrics[1] *= 10.0;
+  }
+  dataset.bounds = {{.metric = 1, .max = 0.61}};
+  const auto set = MakeTrainingSet(dataset, 1000, &rng);
+  ASSERT_THAT(set, IsOk());
+  EXPECT_GE(SelectMetric(*set, 1, 1000, &rng).scale.width, std::log(9.0));
 }
 
 TEST(SelectMetric, ABoundThatIsNoLogarithmIsIgnored) {

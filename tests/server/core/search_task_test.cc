@@ -6,6 +6,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/predictor/normal_forecast.h"
 #include "tests/server/core/service_fixture.h"
 #include "tests/support/status_matchers.h"
 
@@ -19,13 +20,13 @@ TEST(FormatPredictionTest, LeavesOutWhatWasNeverMeasured) {
   ASSERT_THAT(definition, IsOk());
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
   Forecast forecast;
-  forecast.metrics = {
-      {5.0, 1.0, 4.0, 6.0}, {kNan, kNan, kNan, kNan}, {7.0, 1.0, 6.0, 8.0}};
+  forecast.metrics = {NormalForecast(5.0, 1.0), NormalForecast(kNan, kNan),
+                      NormalForecast(7.0, 1.0)};
   forecast.feasible_probability = 0.5;
   const v1::Prediction prediction =
       FormatPrediction(**definition, forecast, {});
   EXPECT_EQ(prediction.metrics_size(), 2);
-  EXPECT_EQ(prediction.metrics().at("qps").upper90(), 6.0);
+  EXPECT_NEAR(prediction.metrics().at("qps").upper90(), 6.645, 1e-3);
   EXPECT_EQ(prediction.metrics().at("memory").mean(), 7.0);
   EXPECT_EQ(prediction.feasible_probability(), 0.5);
 }
@@ -36,8 +37,8 @@ TEST(FormatPredictionTest, WorkingIsToRunAndToKeepTheBounds) {
   const auto definition = StudyDefinition::Parse(study);
   ASSERT_THAT(definition, IsOk());
   Forecast forecast;
-  forecast.metrics = {
-      {5.0, 1.0, 4.0, 6.0}, {2.0, 1.0, 1.0, 3.0}, {7.0, 1.0, 6.0, 8.0}};
+  forecast.metrics = {NormalForecast(5.0, 1.0), NormalForecast(2.0, 1.0),
+                      NormalForecast(7.0, 1.0)};
   forecast.feasible_probability = 0.5;
   const MetricBound bound = {.metric = 1, .max = 2.0};
   EXPECT_DOUBLE_EQ(FormatPrediction(**definition, forecast, {&bound, 1})

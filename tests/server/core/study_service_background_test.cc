@@ -31,7 +31,9 @@ namespace cubicml {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::DoubleEq;
 using ::testing::HasSubstr;
+using ::testing::IsSupersetOf;
 using ::testing::Not;
 
 class BackgroundTest : public ::testing::Test {
@@ -170,12 +172,12 @@ TEST_F(BackgroundTest, ModelsAreTrainedWhenEnoughIsNew) {
 // Counts how often it trains, and does something else meanwhile.
 class WatchedTrainer final : public Trainer {
  public:
-  explicit WatchedTrainer(std::function<void()> meanwhile)
+  explicit WatchedTrainer(std::function<void(const Dataset&)> meanwhile)
       : meanwhile_(std::move(meanwhile)) {}
   absl::StatusOr<std::unique_ptr<Predictor>> Train(
       const Dataset& dataset, Rng rng, std::stop_token stop) const override {
     ++trained_;
-    meanwhile_();
+    meanwhile_(dataset);
     return trainer_->Train(dataset, rng, std::move(stop));
   }
   absl::StatusOr<std::unique_ptr<Predictor>> Load(
@@ -185,7 +187,7 @@ class WatchedTrainer final : public Trainer {
   int trained() const { return trained_; }
 
  private:
-  const std::function<void()> meanwhile_;
+  const std::function<void(const Dataset&)> meanwhile_;
   const std::unique_ptr<Trainer> trainer_ = NewLinearTrainer();
   mutable std::atomic<int> trained_{0};
 };
@@ -257,7 +259,7 @@ TEST_F(BackgroundTest, NothingIsTrainedTwiceBecauseTheStoreRefusesIt) {
     ASSERT_THAT(fixture_.Complete(trial.name(), {{"score", 1.0 * i}}), IsOk());
   }
   const absl::Status full = absl::ResourceExhaustedError("the disk is full");
-  WatchedTrainer trainer([&] { store_.SetWriteError(full); });
+  WatchedTrainer trainer([&](const Dataset&) { store_.SetWriteError(full); });
   StudyServiceOptions options;
   options.store = &store_;
   options.trainer = &trainer;
@@ -279,6 +281,44 @@ TEST_F(BackgroundTest, NothingIsTrainedTwiceBecauseTheStoreRefusesIt) {
   EXPECT_EQ(trainer.trained(), 1);
   EXPECT_EQ((*service)->TrainPendingStudies(std::stop_token()), 0);
   EXPECT_EQ((*service)->GetStudy(get)->progress().surrogate().rows(), 4);
+}
+
+TEST_F(BackgroundTest, AModelIsToldOfTheBoundsOfAllContexts) {
+  v1::Study study = BoundedStudy();
+  study.clear_constraints();  // the baseline is one in any context
+  fixture_.Create("a", study);
+  double loss = 2.0;  // of the first trial of a context, its baseline
+  for (const int64_t gpus : {8, 8, 4, 4}) {
+    v1::SuggestTrialsRequest request = fixture_.MakeRequest("a");
+    (*request.mutable_context())["gpus"] = IntegerValue(gpus);
+    const auto suggested = fixture_.Suggest(request);
+    ASSERT_THAT(suggested, IsOk());
+    ASSERT_EQ(suggested->trials_size(), 1);
+    ASSERT_THAT(
+        fixture_.Complete(suggested->trials(0).name(),
+                          {{"qps", loss}, {"loss", loss}, {"memory", 50.0}}),
+        IsOk());
+    loss += 1.0;
+  }
+  std::vector<MetricBound> bounds;
+  WatchedTrainer trainer(
+      [&](const Dataset& dataset) { bounds = dataset.bounds; });
+  StudyServiceOptions options;
+  options.store = &store_;
+  options.trainer = &trainer;
+  options.clock = &clock_;
+  const auto service = StudyService::Create(options);
+  ASSERT_THAT(service, IsOk());
+  v1::GetStudyRequest get;
+  get.set_name("studies/a");
+  ASSERT_THAT((*service)->GetStudy(get), IsOk());
+  EXPECT_EQ((*service)->TrainPendingStudies(std::stop_token()), 1);
+  const auto is = [](size_t metric, double max) {
+    return AllOf(::testing::Field("metric", &MetricBound::metric, metric),
+                 ::testing::Field("max", &MetricBound::max, DoubleEq(max)));
+  };
+  // 1.1 times the loss of each baseline, and the memory of every context.
+  EXPECT_THAT(bounds, IsSupersetOf({is(1, 2.2), is(1, 4.4), is(2, 76.0)}));
 }
 
 TEST_F(BackgroundTest, MetricsInAnotherOrderNeedAnotherModel) {
