@@ -45,7 +45,7 @@ struct Forecast {
   // Ranking score of the first objective: higher is better whatever its goal,
   // comparable within one context and one predictor only.
   double score = 0.0;
-  // Standard deviation of `score` over the ensemble.
+  // Standard deviation of what the model believes of `score`.
   double score_stddev = 0.0;
 };
 
@@ -54,7 +54,8 @@ class Predictor {
  public:
   virtual ~Predictor() = default;
 
-  virtual absl::string_view kind() const = 0;  // "linear", "mlp-ensemble"
+  // "linear", "gaussian-process" or "mlp-ensemble".
+  virtual absl::string_view kind() const = 0;
 
   // One forecast for each row. INVALID_ARGUMENT when the number of columns is
   // not that of training, or a feature is not finite.
