@@ -14,8 +14,6 @@ namespace {
 // A wider spread of a logarithm says "anything", without a number so large that
 // nobody can use it.
 constexpr double kMaxLogSpread = 3.0;
-// Of a standard normal distribution.
-constexpr double kQuantile95 = 1.6448536269514722;
 
 // Half the distance of the two points that are one deviation away.
 double InValues(const TargetScale& scale, double mean, double stddev) {

@@ -11,7 +11,6 @@
 namespace cubicml {
 namespace {
 
-constexpr double kNormal90 = 1.6448536269514722;
 // What the normal distribution says counts as this many rows.
 constexpr double kPriorRows = 10.0;
 constexpr size_t kMaxTauRows = 2000;
@@ -85,7 +84,7 @@ SpreadCalibration CalibrateSpread(const std::vector<double>& residuals) {
   const double share = n / (n + kPriorRows);
   calibration.interval_scale =
       share * ConformalQuantile(std::move(sizes), 0.9) +
-      (1.0 - share) * kNormal90 * calibration.stddev_scale;
+      (1.0 - share) * kQuantile95 * calibration.stddev_scale;
   return calibration;
 }
 

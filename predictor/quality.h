@@ -29,10 +29,13 @@ std::optional<double> AreaUnderRoc(const std::vector<double>& scores,
 // REQUIRES: values are not empty, 0 < share < 1.
 double ConformalQuantile(std::vector<double> values, double share);
 
+// Half a 90 % interval of a normal distribution, in standard deviations.
+inline constexpr double kQuantile95 = 1.6448536269514722;
+
 // Factors that make stated spreads true.
 struct SpreadCalibration {
   double stddev_scale = 1.0;
-  double interval_scale = 1.6448536269514722;  // half a 90 % interval
+  double interval_scale = kQuantile95;  // half a 90 % interval
 };
 
 // From standardised residuals of held-out rows: (measured - mean) / stddev.

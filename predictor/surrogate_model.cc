@@ -312,6 +312,8 @@ void FillQuality(const TrainingSet& set, const ScoreFit& score,
 bool IsFinite(const MetricForecast& forecast) {
   return std::isfinite(forecast.mean) && std::isfinite(forecast.stddev) &&
          std::isfinite(forecast.lower90) && std::isfinite(forecast.upper90) &&
+         std::isfinite(forecast.target) &&
+         std::isfinite(forecast.target_stddev) &&
          std::isfinite(forecast.noiseless_share);
 }
 

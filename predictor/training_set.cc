@@ -54,6 +54,7 @@ std::vector<size_t> RankWithinGroups(const std::vector<Choice>& choices) {
   return order;
 }
 
+// Whether rows of high quality are wanted more than others.
 enum class Preference { kNone, kBest };
 
 // Indices into `choices`, in order.
@@ -141,12 +142,13 @@ double Quantile(double share, std::vector<double>* values) {
   return (*values)[static_cast<size_t>(at)];
 }
 
-// The ends of the bounds of a metric, on the scale of `scale`. Of an objective
-// none: it is to be as good as can be, not only good enough.
+// The ends of the bounds of a metric, on the scale of `scale`. Of what is
+// searched for, the first metric, none: it is to be as good as can be, not only
+// good enough.
 std::vector<double> FindEnds(const TrainingSet& set, size_t metric,
                              const TargetScale& scale) {
   std::vector<double> ends;
-  if (set.metrics[metric].objective) return ends;
+  if (metric == 0) return ends;
   for (const MetricBound& bound : set.bounds) {
     if (bound.metric != metric) continue;
     for (const double end : {bound.min, bound.max}) {
@@ -262,6 +264,27 @@ TargetRows Gather(const FeatureMatrix& features, const std::vector<int>& folds,
   return out;
 }
 
+// Which measurements of a metric say the most: of an objective the best, of a
+// metric with bounds those nearest to them, of others none. `targets` are on
+// `scale`.
+Preference SetQualities(const TrainingSet& set, size_t metric,
+                        const TargetScale& scale,
+                        const std::vector<double>& targets,
+                        std::vector<Choice>* choices) {
+  const std::vector<double> ends = FindEnds(set, metric, scale);
+  if (ends.empty() && !set.metrics[metric].objective) return Preference::kNone;
+  const bool minimize = !set.metrics[metric].maximize;
+  for (size_t i = 0; i < targets.size(); ++i) {
+    double quality = minimize ? -targets[i] : targets[i];
+    if (!ends.empty()) quality = -HUGE_VAL;
+    for (const double end : ends) {
+      quality = std::max(quality, -std::abs(targets[i] - end));
+    }
+    (*choices)[i].quality = quality;
+  }
+  return Preference::kBest;
+}
+
 // Columns that are too large are made smaller, by one factor in both.
 void ScaleColumns(TrainingSet* set) {
   const size_t columns = set->features.columns;
@@ -330,8 +353,6 @@ absl::StatusOr<TrainingSet> MakeTrainingSet(const Dataset& dataset,
 
 TargetRows SelectMetric(const TrainingSet& set, size_t metric, size_t max_rows,
                         Rng* rng) {
-  const bool minimize =
-      set.metrics[metric].objective && !set.metrics[metric].maximize;
   std::vector<Choice> choices;
   std::vector<double> values;
   for (size_t i = 0; i < set.rows.size(); ++i) {
@@ -339,15 +360,15 @@ TargetRows SelectMetric(const TrainingSet& set, size_t metric, size_t max_rows,
     if (metric >= row.metrics.size() || std::isnan(row.metrics[metric])) {
       continue;
     }
-    const double value = row.metrics[metric];
-    choices.push_back({i, minimize ? -value : value, row.group, row.weight});
-    values.push_back(value);
+    choices.push_back({i, 0.0, row.group, row.weight});
+    values.push_back(row.metrics[metric]);
   }
   const TargetScale scale = ChooseScale(set, metric, values, choices);
   for (double& value : values) value = scale.Forward(value);
-  TargetRows rows =
-      Gather(set.features, set.folds, choices, values,
-             SampleRows(choices, max_rows, Preference::kBest, rng));
+  const Preference preference =
+      SetQualities(set, metric, scale, values, &choices);
+  TargetRows rows = Gather(set.features, set.folds, choices, values,
+                           SampleRows(choices, max_rows, preference, rng));
   rows.scale = scale;
   return rows;
 }

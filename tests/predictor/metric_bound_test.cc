@@ -6,12 +6,11 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "predictor/quality.h"
 #include "tests/predictor/normal_forecast.h"
 
 namespace cubicml {
 namespace {
-
-constexpr double kQuantile95 = 1.6448536269514722;
 
 // Mean 10; 5 % are below 9.
 const std::vector<MetricForecast> kForecasts = {
@@ -79,6 +78,21 @@ TEST(MetricBoundTest, ACertainForecastIsYesOrNo) {
   const MetricBound below = {.metric = 0, .max = 9.9};
   EXPECT_EQ(ProbabilityWithin(certain, {&above, 1}), 1.0);
   EXPECT_EQ(ProbabilityWithin(certain, {&below, 1}), 0.0);
+}
+
+TEST(MetricBoundTest, BothEndsAreAllowedWhateverRoundingHasDone) {
+  for (const double scale : {2.0, -2.0}) {
+    MetricForecast forecast = NormalForecast(0.0, 0.0);
+    forecast.scale.scale = scale;
+    for (const double rounding : {-1e-15, 0.0, 1e-15}) {
+      forecast.target = rounding;
+      const std::vector<MetricForecast> certain = {forecast};
+      const MetricBound most = {.metric = 0, .max = 0.0};
+      const MetricBound least = {.metric = 0, .min = 0.0};
+      EXPECT_EQ(ProbabilityWithin(certain, {&most, 1}), 1.0);
+      EXPECT_EQ(ProbabilityWithin(certain, {&least, 1}), 1.0);
+    }
+  }
 }
 
 }  // namespace

@@ -6,12 +6,12 @@
 #define CUBICML_TESTS_PREDICTOR_NORMAL_FORECAST_H_
 
 #include "predictor/predictor.h"
+#include "predictor/quality.h"
 
 namespace cubicml {
 
 // A new measurement is normal around `mean`.
 inline MetricForecast NormalForecast(double mean, double stddev) {
-  constexpr double kQuantile95 = 1.6448536269514722;
   MetricForecast forecast;
   forecast.mean = mean;
   forecast.stddev = stddev;

@@ -167,6 +167,54 @@ TEST(SelectMetric, ContextsOfOtherLevelsCountInFull) {
   EXPECT_GE(SelectMetric(*set, 1, 1000, &rng).scale.width, std::log(9.0));
 }
 
+TEST(SelectMetric, ABoundOfASecondObjectiveCountsToo) {
+  Rng rng(1);
+  Dataset dataset = MakeDiverged();
+  dataset.metrics[1].objective = true;
+  dataset.bounds = {{.metric = 1, .max = 0.61}};
+  const auto set = MakeTrainingSet(dataset, 1000, &rng);
+  ASSERT_THAT(set, IsOk());
+  EXPECT_GT(SelectMetric(*set, 1, 1000, &rng).scale.width, 0.0);
+}
+
+// 600 losses from 0.0 to 1.0, in no order, of which 100 are at least 0.9.
+Dataset MakeManyLosses() {
+  Dataset dataset = MakeSynthetic({.rows = 600});
+  for (size_t i = 0; i < dataset.rows.size(); ++i) {
+    DatasetRow& row = dataset.rows[i];
+    row.feasible = true;
+    const double share = static_cast<double>(i * 7 % 600) / 600.0;
+    row.metrics = {1.0, share < 5.0 / 6.0 ? 0.9 * share : 0.9 + 0.1 * share};
+  }
+  return dataset;
+}
+
+// Of the sample of a metric, how many values are in [low, high].
+size_t CountSampled(const Dataset& dataset, double low, double high) {
+  Rng rng(1);
+  const auto set = MakeTrainingSet(dataset, 1000, &rng);
+  EXPECT_THAT(set, IsOk());
+  const TargetRows rows = SelectMetric(*set, 1, 120, &rng);
+  EXPECT_EQ(rows.targets.size(), 120U);
+  return static_cast<size_t>(
+      std::count_if(rows.targets.begin(), rows.targets.end(), [&](double y) {
+        const double value = rows.scale.Inverse(y);
+        return low <= value && value <= high;
+      }));
+}
+
+TEST(SelectMetric, ASampleHasNotMoreOfTheLargestThanThereAre) {
+  EXPECT_LT(CountSampled(MakeManyLosses(), 0.9, 1.0), 35U);
+}
+
+TEST(SelectMetric, ASampleKeepsWhatIsNearestToABound) {
+  Dataset dataset = MakeManyLosses();
+  dataset.bounds = {{.metric = 1, .max = 0.5}};
+  // 27 are so near, and a quarter of the sample is 30.
+  EXPECT_GE(CountSampled(dataset, 0.48, 0.52), 26U);
+  EXPECT_LT(CountSampled(dataset, 0.9, 1.0), 30U);
+}
+
 TEST(SelectMetric, ABoundThatIsNoLogarithmIsIgnored) {
   Rng rng(1);
   Dataset dataset = MakeDiverged();

@@ -41,9 +41,9 @@ TEST(FormatPredictionTest, WorkingIsToRunAndToKeepTheBounds) {
                       NormalForecast(7.0, 1.0)};
   forecast.feasible_probability = 0.5;
   const MetricBound bound = {.metric = 1, .max = 2.0};
-  EXPECT_DOUBLE_EQ(FormatPrediction(**definition, forecast, {&bound, 1})
-                       .feasible_probability(),
-                   0.25);
+  EXPECT_NEAR(FormatPrediction(**definition, forecast, {&bound, 1})
+                  .feasible_probability(),
+              0.25, 1e-8);
 }
 
 }  // namespace
