@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -166,13 +167,12 @@ bool IsConstrained(const v1::Study& study) {
                      });
 }
 
-bool SameConstraints(const v1::Study& a, const v1::Study& b) {
-  return std::equal(a.constraints().begin(), a.constraints().end(),
-                    b.constraints().begin(), b.constraints().end(),
-                    [](const v1::Constraint& x, const v1::Constraint& y) {
-                      return google::protobuf::util::MessageDifferencer::Equals(
-                          x, y);
-                    });
+template <typename Messages>
+bool AreEqual(const Messages& a, const Messages& b) {
+  return std::equal(
+      a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) {
+        return google::protobuf::util::MessageDifferencer::Equals(x, y);
+      });
 }
 
 absl::Status CheckExhaustive(const SearchSpace& space, bool constrained) {
@@ -213,10 +213,16 @@ absl::StatusOr<std::shared_ptr<const StudyDefinition>> StudyDefinition::Parse(
 }
 
 absl::Status StudyDefinition::CheckNew(const StudyDefinition* before) const {
-  if (before == nullptr || !SameConstraints(study_, before->study_)) {
-    CUBICML_RETURN_IF_ERROR(CheckNewConstraints(study_));
-  }
+  const bool same_constraints =
+      before != nullptr &&
+      AreEqual(study_.constraints(), before->study_.constraints());
+  if (!same_constraints) CUBICML_RETURN_IF_ERROR(CheckNewConstraints(study_));
   if (study_.settings().algorithm() != v1::EXHAUSTIVE) return absl::OkStatus();
+  if (same_constraints && before->algorithm() == v1::EXHAUSTIVE &&
+      AreEqual(study_.parameters(), before->study_.parameters()) &&
+      AreEqual(study_.context(), before->study_.context())) {
+    return absl::OkStatus();
+  }
   return CheckExhaustive(*space_, IsConstrained(study_));
 }
 
@@ -359,17 +365,22 @@ std::vector<double> StudyDefinition::ParseMetrics(
 
 std::vector<MetricBound> StudyDefinition::Bounds(
     const BaselineMetrics& baseline) const {
-  std::vector<MetricBound> bounds;
+  std::map<size_t, MetricBound> bounds;
   for (const v1::MetricConstraint& constraint : study_.metric_constraints()) {
     const std::optional<double> unit = UnitOf(constraint, baseline);
     if (!unit.has_value()) continue;
-    MetricBound bound;
-    bound.metric = metric_index_.at(constraint.metric());
-    if (constraint.has_min()) bound.min = constraint.min() * *unit;
-    if (constraint.has_max()) bound.max = constraint.max() * *unit;
-    bounds.push_back(bound);
+    const size_t metric = metric_index_.at(constraint.metric());
+    MetricBound& bound = bounds.try_emplace(metric, metric).first->second;
+    if (constraint.has_min()) {
+      bound.min = std::max(bound.min, constraint.min() * *unit);
+    }
+    if (constraint.has_max()) {
+      bound.max = std::min(bound.max, constraint.max() * *unit);
+    }
   }
-  return bounds;
+  std::vector<MetricBound> merged;
+  for (const auto& [metric, bound] : bounds) merged.push_back(bound);
+  return merged;
 }
 
 bool StudyDefinition::HasRelativeBounds() const {

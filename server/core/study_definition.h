@@ -76,7 +76,8 @@ class StudyDefinition {
   std::string MissingConstrained(const MetricMap& metrics) const;
   // In the order of metrics(), NaN where not measured.
   std::vector<double> ParseMetrics(const MetricMap& metrics) const;
-  // The metric constraints in numbers; without those that wait for a baseline.
+  // The metric constraints in numbers, all of one metric as one; without those
+  // that wait for a baseline.
   std::vector<MetricBound> Bounds(const BaselineMetrics& baseline) const;
   // Whether any of them waits for a baseline.
   bool HasRelativeBounds() const;

@@ -92,6 +92,11 @@ absl::Status CopyMasked(const v1::UpdateStudyRequest& request,
 // may take seconds.
 absl::StatusOr<v1::Study> ApplyUpdate(const v1::UpdateStudyRequest& request,
                                       const v1::Study& stored) {
+  const std::string& etag = request.study().etag();
+  if (!etag.empty() && etag != stored.etag()) {
+    return absl::AbortedError(absl::StrCat(
+        stored.name(), " has changed since that etag was read: read it again"));
+  }
   CUBICML_ASSIGN_OR_RETURN(const std::shared_ptr<const StudyDefinition> before,
                            StudyDefinition::Parse(stored));
   v1::Study changed = stored;
@@ -100,11 +105,6 @@ absl::StatusOr<v1::Study> ApplyUpdate(const v1::UpdateStudyRequest& request,
       StudyDefinition::Parse(changed);
   CUBICML_RETURN_IF_ERROR(WithFieldPrefix(after.status(), "study."));
   CUBICML_RETURN_IF_ERROR((*after)->CheckExtends(*before));
-  const std::string& etag = request.study().etag();
-  if (!etag.empty() && etag != stored.etag()) {
-    return absl::AbortedError(
-        absl::StrCat(stored.name(), " was changed since this etag was read"));
-  }
   CUBICML_RETURN_IF_ERROR(
       WithFieldPrefix((*after)->CheckNew(before.get()), "study."));
   return changed;

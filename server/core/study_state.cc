@@ -182,15 +182,17 @@ std::vector<MetricBound> StudyState::FindBounds(const Context& context) const {
 }
 
 std::vector<MetricBound> StudyState::ListBoundsLocked() const {
-  std::vector<MetricBound> all = definition_->Bounds({});
-  if (!definition_->HasRelativeBounds()) return all;
-  for (const auto& context : contexts_) {
-    const BaselineMetrics means = context->baseline_tally().Means(*definition_);
-    if (means.empty()) continue;
-    const std::vector<MetricBound> bounds = definition_->Bounds(means);
-    all.insert(all.end(), bounds.begin(), bounds.end());
+  std::vector<MetricBound> all;
+  if (definition_->HasRelativeBounds()) {
+    for (const auto& context : contexts_) {
+      const BaselineMetrics means =
+          context->baseline_tally().Means(*definition_);
+      if (means.empty()) continue;
+      const std::vector<MetricBound> bounds = definition_->Bounds(means);
+      all.insert(all.end(), bounds.begin(), bounds.end());
+    }
   }
-  return all;
+  return all.empty() ? definition_->Bounds({}) : all;
 }
 
 std::vector<StudyState::HeldTrial> StudyState::ListHeld(

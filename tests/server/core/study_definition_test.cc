@@ -159,6 +159,44 @@ TEST(StudyDefinitionTest, AConstraintThatIsStoredIsNotRefusedAgain) {
   EXPECT_THAT(CheckNew(renamed, &study), IsOk());
 }
 
+TEST(StudyDefinitionTest, ASpaceThatIsSearchedWholeIsNotCountedAgain) {
+  v1::Study study = PlainStudy();
+  study.set_name("studies/a");
+  study.mutable_settings()->set_algorithm(v1::EXHAUSTIVE);
+  for (v1::Parameter& parameter : *study.mutable_parameters()) {
+    parameter.mutable_integer()->set_max(9'999);
+  }
+  v1::Study renamed = study;
+  renamed.set_display_name("A");
+  EXPECT_THAT(CheckNew(renamed, &study), IsOk());
+  renamed.mutable_parameters(0)->mutable_integer()->set_max(9'998);
+  EXPECT_EQ(FieldNamedBy(CheckNew(renamed, &study)), "settings.algorithm");
+}
+
+TEST(StudyDefinitionTest, AllConstraintsOfAMetricAreOneBound) {
+  v1::Study study = ValidStudy();
+  study.clear_metric_constraints();
+  v1::MetricConstraint& absolute = *study.add_metric_constraints();
+  absolute.set_metric("loss");
+  absolute.set_max(3.0);
+  v1::MetricConstraint& relative = *study.add_metric_constraints();
+  relative.set_metric("loss");
+  relative.set_min(0.5);
+  relative.set_max(1.25);
+  relative.set_relative_to_baseline(true);
+  const auto definition = StudyDefinition::Parse(study);
+  ASSERT_THAT(definition, IsOk());
+  std::vector<MetricBound> bounds = (*definition)->Bounds({});
+  ASSERT_EQ(bounds.size(), 1U);
+  EXPECT_EQ(bounds[0].min, -HUGE_VAL);
+  EXPECT_EQ(bounds[0].max, 3.0);
+  bounds = (*definition)->Bounds({{"loss", 2.0}});
+  ASSERT_EQ(bounds.size(), 1U);
+  EXPECT_EQ(bounds[0].min, 1.0);
+  EXPECT_EQ(bounds[0].max, 2.5);
+  EXPECT_EQ((*definition)->Bounds({{"loss", 8.0}})[0].max, 3.0);
+}
+
 TEST(StudyDefinitionTest, MetricsMustBeDeclaredAndFinite) {
   const auto definition = StudyDefinition::Parse(ValidStudy());
   ASSERT_THAT(definition, IsOk());

@@ -168,6 +168,10 @@ TEST_F(StudyServiceTest, ALivingStudyGainsValuesAndKeepsItsTrials) {
   EXPECT_THAT(fixture_.service().UpdateStudy(request),
               StatusIs(absl::StatusCode::kAborted));
   EXPECT_NE(fixture_.SuggestOne("llm").name(), trial.name());
+  // It is told so even if the change itself cannot be.
+  request.mutable_study()->mutable_parameters()->RemoveLast();
+  EXPECT_THAT(fixture_.service().UpdateStudy(request),
+              StatusIs(absl::StatusCode::kAborted));
 }
 
 TEST_F(StudyServiceTest, AnUpdateThatWouldLoseTrialsIsRefused) {
