@@ -21,7 +21,9 @@ namespace {
 constexpr int64_t kMinForeignRows = 20;
 // Fewer measurements than these teach no model anything.
 constexpr size_t kMinTrainingRows = 3;
-constexpr double kNewRowsShare = 0.05;
+// Each measurement is worth a training while there are few; one more of many
+// changes a model by less than that costs.
+constexpr double kNewRowsShare = 0.01;
 // A search by the model finds this many at once: scoring costs more than
 // choosing, and the next calls find them ready.
 constexpr size_t kModelBatch = 64;
