@@ -102,7 +102,7 @@ TrialNumber ContextState::RemoveLost(const std::string& key) {
 void ContextState::AddMeasurement(const MeasuredRow& measured, size_t row,
                                   const StudyDefinition& definition) {
   ++finished_;
-  measured_.insert(measured.key);
+  Tally& tally = measured_[measured.key];
   unmeasured_.erase(measured.key);
   // A measurement, even a late one, ends the wish to try it again.
   std::erase_if(lost_,
@@ -113,13 +113,36 @@ void ContextState::AddMeasurement(const MeasuredRow& measured, size_t row,
   }
   const double objective = measured.metrics.front();
   if (std::isnan(objective)) return;
-  const bool better =
-      !best_.has_value() ||
-      (definition.maximize() ? objective > best_->objective
-                             : objective < best_->objective) ||
-      // The first of equals, however they arrived.
-      (objective == best_->objective && measured.number < best_->number);
-  if (better) best_ = Best{measured.number, objective, row};
+  tally.sum += objective;
+  ++tally.count;
+  if (tally.count == 1 || measured.number < tally.first) {
+    tally.first = measured.number;
+    tally.row = row;
+  }
+  UpdateBest(measured.key, definition.maximize());
+}
+
+void ContextState::UpdateBest(const std::string& key, bool maximize) {
+  const auto better = [maximize](const Best& a, const Best& b) {
+    if (a.objective != b.objective) {
+      return maximize ? a.objective > b.objective : a.objective < b.objective;
+    }
+    // The first of equals, however they arrived.
+    return a.number < b.number;
+  };
+  const Best now = measured_.at(key).AsBest();
+  if (!best_.has_value() || key == best_key_ || better(now, *best_)) {
+    const bool worse = key == best_key_ && better(*best_, now);
+    best_ = now;
+    best_key_ = key;
+    if (!worse) return;
+    // It is not as good as it was: another may be the best.
+    for (const auto& [other, tally] : measured_) {
+      if (tally.count == 0 || !better(tally.AsBest(), *best_)) continue;
+      best_ = tally.AsBest();
+      best_key_ = other;
+    }
+  }
 }
 
 }  // namespace cubicml

@@ -46,10 +46,12 @@ class BaselineTally {
 // Not thread-safe: guarded by the study's mutex.
 class ContextState {
  public:
+  // The configuration whose measurements that worked are the best on average:
+  // the best single one of a noisy job was lucky.
   struct Best {
-    TrialNumber number;
-    double objective = 0.0;
-    size_t row = 0;  // in the study's RowLog
+    TrialNumber number;      // its first trial
+    double objective = 0.0;  // mean
+    size_t row = 0;          // of that trial in the study's RowLog
   };
   // Suggestions that were computed ahead, the best first.
   struct ReadyList {
@@ -130,12 +132,26 @@ class ContextState {
   uint64_t last_asked = 0;
 
  private:
-  std::unordered_set<std::string> measured_;
+  // Of one configuration.
+  struct Tally {
+    double sum = 0.0;  // of the objective, where it worked
+    int64_t count = 0;
+    TrialNumber first;
+    size_t row = 0;
+    Best AsBest() const {
+      return {first, sum / static_cast<double>(count), row};
+    }
+  };
+  // After a measurement of that configuration.
+  void UpdateBest(const std::string& key, bool maximize);
+
+  std::unordered_map<std::string, Tally> measured_;
   std::unordered_set<std::string> unmeasured_;
   std::unordered_map<std::string, Point> reserved_;
   std::deque<Pick> lost_;
   size_t finished_ = 0;
   std::optional<Best> best_;
+  std::string best_key_;
   BaselineTally baseline_tally_;
 };
 

@@ -5,21 +5,29 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "base/field_error.h"
 #include "base/status_macros.h"
 
 namespace cubicml {
 namespace {
 
-// A measurement with all objectives as things to maximise.
+// A trial with all objectives as things to maximise.
 struct Candidate {
   TrialNumber number;
   std::vector<double> goals;
+};
+
+// A configuration of a context, while its trials are added up.
+struct Tally {
+  std::vector<double> sums;
+  std::vector<TrialNumber> trials;
 };
 
 // The number that a value is compared by; nullopt for a string.
@@ -97,6 +105,46 @@ std::vector<Candidate> ParetoFront(std::vector<Candidate> sorted) {
   return front;
 }
 
+// The objectives of a row as things to maximise; empty without one of them.
+std::vector<double> GoalsOf(const StudyDefinition& definition,
+                            const MeasuredRow& row) {
+  std::vector<double> goals;
+  for (size_t k = 0; k < definition.objectives(); ++k) {
+    const double value = row.metrics[k];
+    if (std::isnan(value)) return {};
+    goals.push_back(definition.metrics()[k].maximize ? value : -value);
+  }
+  return goals;
+}
+
+std::vector<Candidate> ListCandidates(const StudyDefinition& definition,
+                                      const RowLog::Snapshot& rows,
+                                      const std::vector<bool>& matches) {
+  std::map<std::pair<int, absl::string_view>, Tally> tallies;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const MeasuredRow& row = rows[i];
+    const size_t group = static_cast<size_t>(row.group);
+    // A context may have come after `matches` was made.
+    if (!row.feasible || group >= matches.size() || !matches[group]) continue;
+    const std::vector<double> goals = GoalsOf(definition, row);
+    if (goals.empty()) continue;
+    Tally& tally = tallies[{row.group, row.key}];
+    tally.sums.resize(goals.size());
+    for (size_t k = 0; k < goals.size(); ++k) tally.sums[k] += goals[k];
+    tally.trials.push_back(row.number);
+  }
+  std::vector<Candidate> candidates;
+  for (auto& [configuration, tally] : tallies) {
+    for (double& sum : tally.sums) {
+      sum /= static_cast<double>(tally.trials.size());
+    }
+    for (const TrialNumber number : tally.trials) {
+      candidates.push_back({number, tally.sums});
+    }
+  }
+  return candidates;
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<bool>> MatchContexts(
@@ -129,24 +177,8 @@ std::vector<TrialNumber> FindOptimalTrials(const StudyDefinition& definition,
                                            const RowLog::Snapshot& rows,
                                            const std::vector<bool>& matches,
                                            size_t limit) {
+  std::vector<Candidate> candidates = ListCandidates(definition, rows, matches);
   const size_t objectives = definition.objectives();
-  std::vector<Candidate> candidates;
-  for (size_t i = 0; i < rows.size(); ++i) {
-    const MeasuredRow& row = rows[i];
-    const size_t group = static_cast<size_t>(row.group);
-    // A context may have come after `matches` was made.
-    if (!row.feasible || group >= matches.size() || !matches[group]) continue;
-    Candidate candidate{row.number, {}};
-    for (size_t k = 0; k < objectives; ++k) {
-      const double value = row.metrics[k];
-      if (std::isnan(value)) break;
-      candidate.goals.push_back(definition.metrics()[k].maximize ? value
-                                                                 : -value);
-    }
-    if (candidate.goals.size() == objectives) {
-      candidates.push_back(std::move(candidate));
-    }
-  }
   if (objectives == 1) {
     const size_t kept = std::min(limit, candidates.size());
     std::partial_sort(candidates.begin(),

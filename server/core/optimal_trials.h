@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The best measurements of a study.
+// The best trials of a study.
 
 #ifndef CUBICML_SERVER_CORE_OPTIMAL_TRIALS_H_
 #define CUBICML_SERVER_CORE_OPTIMAL_TRIALS_H_
@@ -24,7 +24,8 @@ absl::StatusOr<std::vector<bool>> MatchContexts(
     const ValueMap& wanted);
 
 // Of one objective the `limit` best, the best first; of several the Pareto
-// front, by the first objective, at most `limit`. Only feasible rows with all
+// front, by the first objective, at most `limit`. A trial is as good as its
+// configuration is on average over its trials. Only feasible rows with all
 // objectives, in groups that `matches` has. O(n log n) for up to two
 // objectives, O(n * front) for more.
 std::vector<TrialNumber> FindOptimalTrials(const StudyDefinition& definition,

@@ -38,6 +38,7 @@ std::shared_ptr<const StudyDefinition> MakeDefinition(int objectives) {
 MeasuredRow MakeRow(int64_t number, std::vector<double> metrics) {
   MeasuredRow row;
   row.number.value = number;
+  row.key = absl::StrCat(number);
   row.feasible = true;
   row.metrics = std::move(metrics);
   return row;
@@ -68,6 +69,26 @@ TEST(OptimalTrialsTest, OfOneObjectiveTheBestComeFirstAndTiesByNumber) {
   rows.Append(MakeRow(6, {7.0}));
   EXPECT_THAT(Find(*definition, rows, 10), ElementsAre(2, 6, 1));
   EXPECT_THAT(Find(*definition, rows, 1), ElementsAre(2));
+}
+
+TEST(OptimalTrialsTest, ATrialIsAsGoodAsItsConfigurationIsOnAverage) {
+  for (const int objectives : {1, 2}) {
+    const auto definition = MakeDefinition(objectives);
+    RowLog rows;
+    // Twice the same configuration, lucky once; and the same key elsewhere.
+    for (const auto& [number, value] : std::vector<std::pair<int64_t, double>>{
+             {1, 100.0}, {2, 90.0}, {3, 40.0}}) {
+      MeasuredRow row = MakeRow(number, std::vector<double>(2, value));
+      row.metrics.back() = objectives == 1 ? value : 5.0;
+      if (number != 2) row.key = "lucky";
+      rows.Append(row);
+    }
+    if (objectives == 1) {
+      EXPECT_THAT(Find(*definition, rows, 10), ElementsAre(2, 1, 3));
+    } else {
+      EXPECT_THAT(Find(*definition, rows, 10), ElementsAre(2));
+    }
+  }
 }
 
 TEST(OptimalTrialsTest, TheFrontIsWhatNothingDominates) {

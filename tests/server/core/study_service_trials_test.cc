@@ -77,6 +77,41 @@ TEST_F(TrialsTest, AMeasurementEndsATrialAndMovesTheProgress) {
   EXPECT_THAT(Progress("studies/llm"), EqualsProto(progress));
 }
 
+TEST_F(TrialsTest, TheBestIsTheConfigurationThatIsTheBestOnAverage) {
+  const std::string baseline = fixture_.SuggestOne("llm").name();
+  const std::string lucky = fixture_.SuggestOne("llm").name();
+  const std::string steady = fixture_.SuggestOne("llm").name();
+  ASSERT_THAT(fixture_.Complete(baseline, {{"qps", 50.0}}), IsOk());
+  ASSERT_THAT(fixture_.Complete(steady, {{"qps", 90.0}}), IsOk());
+  ASSERT_THAT(fixture_.Complete(lucky, {{"qps", 100.0}}), IsOk());
+  EXPECT_EQ(Progress("studies/llm").best_trial(), lucky);
+  v1::SuggestTrialsRequest again = fixture_.MakeRequest("llm");
+  again.set_mode(v1::SuggestTrialsRequest::EXPLOIT);
+  const auto exploit = [&](double qps) {
+    const auto suggested = fixture_.Suggest(again);
+    ASSERT_THAT(suggested, IsOk());
+    ASSERT_THAT(fixture_.Complete(suggested->trials(0).name(), {{"qps", qps}}),
+                IsOk());
+  };
+  exploit(60.0);  // of the lucky one, now 80 on average
+  v1::StudyProgress progress = Progress("studies/llm");
+  EXPECT_EQ(progress.best_trial(), steady);
+  EXPECT_EQ(progress.best_objective(), 90.0);
+  exploit(86.0);  // of the steady one, 88
+  progress = Progress("studies/llm");
+  EXPECT_EQ(progress.best_trial(), steady);
+  EXPECT_EQ(progress.best_objective(), 88.0);
+  EXPECT_EQ(progress.speedup(), 1.76);
+  v1::ListOptimalTrialsRequest list;
+  list.set_parent("studies/llm");
+  list.set_page_size(1);
+  const auto optimal = fixture_.service().ListOptimalTrials(list);
+  ASSERT_THAT(optimal, IsOk());
+  EXPECT_EQ(optimal->trials(0).name(), steady);
+  fixture_.Restart();
+  EXPECT_THAT(Progress("studies/llm"), EqualsProto(progress));
+}
+
 TEST_F(TrialsTest, BadCompletionsAreRefusedByFieldAndChangeNothing) {
   const v1::Trial trial = fixture_.SuggestOne("llm", "job");
   struct Case {
