@@ -25,6 +25,9 @@ namespace {
 
 using Action = std::function<absl::StatusOr<int>(CommandSession*)>;
 
+// Of trials or studies.
+constexpr int kMaxCount = 1'000'000'000;
+
 constexpr char kFooter[] = R"(
 Start here:
   cubicml study create dlrm.yaml                 a study from a file
@@ -121,6 +124,9 @@ CommandLine::CommandLine(const Environment& environment) {
                   "127.0.0.1:7264]");
   app_.add_option("--timeout", timeout_,
                   "Time for a call, such as 30s or 2m [30s]");
+  app_.add_flag("--wait", global_.wait_for_server,
+                "While the server cannot be reached, go on trying for all of "
+                "--timeout");
   app_.add_option("-o,--output", format_, "table, json, yaml or csv [table]")
       ->check(CLI::IsMember({"table", "json", "yaml", "csv"}));
   AddStudyCommands();
@@ -174,7 +180,7 @@ void CommandLine::AddStudyCommands() {
   list->add_option("--filter", study_.filter, "Such as: labels.team = \"ads\"");
   list->add_option("--order-by", study_.order_by, "Such as: create_time desc");
   list->add_option("--limit", study_.limit, "At most this many [all]")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(0, kMaxCount, "NONNEGATIVE"));
   CLI::App* update =
       Add(study, "update", "Change what a file names; spaces may only grow",
           [this](CommandSession* s) { return UpdateStudy(s, study_); });
@@ -292,7 +298,7 @@ void CommandLine::AddTrialsCommands() {
   list->add_option("--order-by", list_trials_.order_by,
                    "number, objective, create_time or end_time, and desc");
   list->add_option("--limit", list_trials_.limit, "At most this many [all]")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(0, kMaxCount, "NONNEGATIVE"));
   CLI::App* get =
       Add(trials, "get", "Show one trial",
           [this](CommandSession* s) { return GetTrial(s, trial_); });
@@ -347,7 +353,7 @@ void CommandLine::AddRun() {
   run->add_option("--trials", run_.trials,
                   "Run this many jobs, one after the other; 0: until every "
                   "configuration has been tried [1]")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(0, kMaxCount, "NONNEGATIVE"));
   AddMode(run, &run_.mode);
   run->add_option("--metric-regex", run_.metric_expressions,
                   "Finds a metric in the output: one group around the number, "

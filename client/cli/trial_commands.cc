@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
+#include "client/cli/baseline_trial.h"
 #include "client/cli/exit_codes.h"
 #include "client/cli/json_views.h"
 #include "client/cli/trial_tables.h"
@@ -91,21 +92,11 @@ ValueMap WithDefaults(const v1::Study& study, ValueMap values) {
 absl::StatusOr<ValueMap> BaselineOf(CommandSession* session,
                                     const v1::Study& study,
                                     const v1::Trial& trial) {
-  v1::ListTrialsRequest request;
-  request.set_parent(study.name());
-  request.set_filter("source = BASELINE");
-  request.set_page_size(kTrialsPage);
-  do {
-    CUBICML_ASSIGN_OR_RETURN(const v1::ListTrialsResponse page,
-                             session->client().ListTrials(request));
-    for (const v1::Trial& baseline : page.trials()) {
-      if (SameValues(baseline.context(), trial.context())) {
-        return WithDefaults(study, baseline.parameters());
-      }
-    }
-    request.set_page_token(page.next_page_token());
-  } while (!request.page_token().empty());
-  return WithDefaults(study, {});
+  CUBICML_ASSIGN_OR_RETURN(
+      const std::optional<v1::Trial> baseline,
+      FindBaselineTrial(&session->client(), study.name(), trial.context(), ""));
+  return WithDefaults(
+      study, baseline.has_value() ? baseline->parameters() : ValueMap());
 }
 
 std::string KnobCell(const std::optional<v1::Value>& value) {

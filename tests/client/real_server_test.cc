@@ -27,6 +27,7 @@ namespace cubicml {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 using Json = nlohmann::json;
 
 constexpr char kStudyFile[] = R"(
@@ -105,6 +106,48 @@ TEST_F(RealServerTest, AStudyIsTunedByRun) {
     EXPECT_EQ(trial["parameters"].contains("vpp"),
               trial["parameters"]["pp"] > 1);
   }
+}
+
+TEST_F(RealServerTest, AJobIsComparedWithTheBaselineOfItsOwnContext) {
+  CreateStudy();
+  const auto run = [this](const std::string& gpus, const std::string& trials,
+                          const std::string& qps) {
+    Run({"run", "--study", "megatron", "--context", "gpus=" + gpus, "--trials",
+         trials, "--", "/bin/sh", "-c", "echo qps=" + qps + " memory={tp}"});
+  };
+  run("8", "1", "10");
+  EXPECT_THAT(messages_, HasSubstr("trial 1: qps 10 (baseline)"));
+  run("16", "3", "100");
+  EXPECT_THAT(messages_, HasSubstr("trial 2: qps 100 (baseline)"));
+  EXPECT_THAT(messages_, HasSubstr("trial 3: qps 100 (+0.0 % over baseline)"));
+  run("8", "1", "20");
+  EXPECT_THAT(messages_, HasSubstr("trial 5: qps 20 (+100.0 % over baseline)"));
+}
+
+TEST_F(RealServerTest, ManyTrialsNeedTheServer) {
+  CreateStudy();
+  server_.reset();
+  const auto one =
+      Start({"run", "--study", "megatron", "--server-wait", "0.1s",
+             "--baseline", "tp=1", "--", "/bin/sh", "-c", "echo ran {tp}"});
+  EXPECT_EQ(one->Wait(), 0) << one->err();
+  EXPECT_THAT(one->out(), HasSubstr("ran"));
+  const auto many =
+      Start({"run", "--study", "megatron", "--trials", "3", "--server-wait",
+             "0.1s", "--", "/bin/sh", "-c", "echo ran {tp}"});
+  EXPECT_EQ(many->Wait(), 4) << many->err();
+  EXPECT_THAT(many->out(), Not(HasSubstr("ran")));
+}
+
+// The server of the README is started in the background one line above.
+TEST_F(RealServerTest, ACommandCanWaitForAServerThatStarts) {
+  CreateStudy();
+  const int port = server_->port();
+  server_.reset();
+  const auto list = Start({"--wait", "study", "list", "-o", "json"});
+  StartServer(port);
+  EXPECT_EQ(list->Wait(), 0) << list->err();
+  EXPECT_THAT(list->out(), HasSubstr("megatron"));
 }
 
 // The commands of the first block of shell below a heading of docs/cli.md.

@@ -3,6 +3,7 @@
 #include "client/cli/run/job_session.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
+#include "client/cli/baseline_trial.h"
 #include "client/cli/exit_codes.h"
 #include "client/cli/run/job_files.h"
 #include "client/cli/run/job_launch.h"
@@ -44,14 +46,15 @@ absl::StatusOr<Values> UntypedValues(
   return values;
 }
 
-std::string DescribeDifference(const v1::Study& study, double value) {
-  const v1::StudyProgress& progress = study.progress();
-  if (!progress.has_baseline_objective() ||
-      progress.baseline_objective() == 0) {
-    return "";
-  }
-  const double percent = 100 * (value / progress.baseline_objective() - 1);
+std::string DescribeDifference(const v1::Study& study, double value,
+                               std::optional<double> baseline) {
+  if (!baseline.has_value() || *baseline == 0) return "";
+  const double percent = 100 * (value / *baseline - 1);
   const bool maximize = study.objectives(0).goal() == v1::MAXIMIZE;
+  // Beyond that nobody reads digits.
+  if (std::abs(percent) > 1e6) {
+    return absl::StrFormat(" (%.3g times the baseline)", value / *baseline);
+  }
   return absl::StrFormat(" (%+.1f %% %s baseline)", percent,
                          maximize ? "over" : "against");
 }
@@ -74,7 +77,8 @@ absl::StatusOr<int> JobSession::Run() {
   const absl::StatusOr<v1::Study> study =
       session_.client().GetStudy(request, {.timeout = options_.server_wait});
   if (!study.ok()) {
-    if (IsMistake(study.status())) return study.status();
+    // Many trials are for tuning: there is no training run that would be lost.
+    if (IsMistake(study.status()) || ManyTrials()) return study.status();
     return RunBaseline(study.status());
   }
   study_ = *study;
@@ -176,9 +180,8 @@ absl::StatusOr<int> JobSession::RunTrials() {
         NextTrial(i == 0 ? first_deadline_ : clock_.Elapsed() + kPatientWait);
     if (!trial.ok()) {
       if (IsMistake(trial.status())) return trial.status();
-      if (i == 0 && !(ManyTrials() && absl::IsOutOfRange(trial.status()))) {
-        return RunWithoutTrial(trial.status());
-      }
+      if (i == 0 && !ManyTrials()) return RunWithoutTrial(trial.status());
+      if (i == 0 && !absl::IsOutOfRange(trial.status())) return trial.status();
       session_.Say(
           absl::StrCat("no further trial: ", trial.status().message()));
       return ExitCode();
@@ -320,6 +323,21 @@ TemplateValues JobSession::TrialValues(const v1::Trial& trial) const {
   return values;
 }
 
+std::optional<double> JobSession::FindBaselineObjective() {
+  if (baseline_objective_.has_value()) return baseline_objective_;
+  const absl::StatusOr<std::optional<v1::Trial>> trial =
+      FindBaselineTrial(&session_.client(), study_name_,
+                        ValueMap(context_.begin(), context_.end()),
+                        "state = SUCCEEDED", {.timeout = absl::Seconds(2)});
+  // It is only for a line of text.
+  if (!trial.ok() || !trial->has_value()) return std::nullopt;
+  const auto measured =
+      (*trial)->metrics().find(study_.objectives(0).metric().name());
+  if (measured == (*trial)->metrics().end()) return std::nullopt;
+  baseline_objective_ = measured->second;
+  return baseline_objective_;
+}
+
 void JobSession::SayOutcome(const v1::Trial& trial, const Outcome& outcome) {
   if (options_.quiet) return;
   std::string text = absl::StrCat("trial ", TrialNumberOf(trial.name()), ": ");
@@ -335,15 +353,13 @@ void JobSession::SayOutcome(const v1::Trial& trial, const Outcome& outcome) {
     const std::string& metric = study_.objectives(0).metric().name();
     const double value = outcome.metrics.at(metric);
     absl::StrAppend(&text, metric, " ", absl::StrFormat("%.6g", value));
-    // The baseline may have been measured just now.
-    v1::GetStudyRequest request;
-    request.set_name(study_.name());
-    const absl::StatusOr<v1::Study> study =
-        session_.client().GetStudy(request, {.timeout = absl::Seconds(2)});
-    const bool baseline = trial.suggestion().source() == v1::Trial::BASELINE;
-    absl::StrAppend(&text, baseline ? " (baseline)"
-                                    : DescribeDifference(
-                                          study.ok() ? *study : study_, value));
+    if (trial.suggestion().source() == v1::Trial::BASELINE) {
+      baseline_objective_ = value;
+      absl::StrAppend(&text, " (baseline)");
+    } else {
+      absl::StrAppend(
+          &text, DescribeDifference(study_, value, FindBaselineObjective()));
+    }
   }
   session_.SayLine(text);
 }

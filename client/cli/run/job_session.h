@@ -43,6 +43,8 @@ class JobSession {
   };
 
   bool ManyTrials() const { return options_.trials != 1; }
+  // What the baseline of this context has measured first.
+  std::optional<double> FindBaselineObjective();
   absl::StatusOr<int> RunTrials();
   absl::StatusOr<int> RunOneTrial(TrialHandle trial);
   // Until `deadline`, a time of clock_.
@@ -80,6 +82,7 @@ class JobSession {
   v1::Study study_;
   std::string study_name_;
   Values context_;
+  std::optional<double> baseline_objective_;  // once it is known
   Values fixed_parameters_;
   OutputPatterns patterns_;
   // What the first job waits for is over by then.
