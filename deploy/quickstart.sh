@@ -41,6 +41,11 @@ while (($#)); do
   esac
   shift 2
 done
+for number in "$trials" "$samples" "$confirm"; do
+  [[ "$number" =~ ^[0-9]{1,9}$ ]] || usage
+done
+[[ "$seconds" =~ ^[0-9]+([.][0-9]+)?$ ]] || usage
+[[ -z "$bin" || -x "$bin/cubicmld" ]] || usage
 
 say() { printf '\n\033[1m%s\033[0m\n' "$*" >&2; }
 fail() { printf '%s\n' "$@" >&2; exit 1; }
@@ -206,17 +211,35 @@ mean() {
     "$1" || fail "Nothing was measured; what the jobs said: $home/jobs.log"
 }
 
-# Set `baseline` and `winner`, in samples/s.
+# Sets `best_trial` to the first trial of the configuration that is the best on
+# average. Through a file: a server that is started in a subshell gets lost.
+find_best_trial() {
+  call study list --filter "name = \"studies/$study\"" -o json \
+    >"$home/progress.json" 2>>"$home/jobs.log"
+  best_trial=$(sed -n 's/.*"best_trial": "\([^"]*\)".*/\1/p' \
+    "$home/progress.json")
+}
+
+# Set `baseline` and `winner`, in samples/s. A winner that was only lucky is not
+# the best any more once it was measured again, and the next one is confirmed.
 confirm_winner() {
-  local i
+  local jobs before
   : >"$home/baseline_qps"
   : >"$home/winner_qps"
-  for ((i = 1; i <= confirm; ++i)); do
+  find_best_trial
+  for ((jobs = 0; jobs < 4 * confirm; ++jobs)); do
+    before=$best_trial
     measure baseline "$home/baseline_qps"
     measure exploit "$home/winner_qps"
-    printf '  baseline %8.0f   winner %8.0f samples/s\n' \
-      "$(tail -1 "$home/baseline_qps")" "$(tail -1 "$home/winner_qps")" >&2
+    printf '  baseline %8.0f   %s %8.0f samples/s\n' \
+      "$(tail -1 "$home/baseline_qps")" "trial ${before##*/} again" \
+      "$(tail -1 "$home/winner_qps")" >&2
+    find_best_trial
+    [[ "$best_trial" == "$before" ]] || : >"$home/winner_qps"
+    (($(wc -l <"$home/winner_qps") < confirm)) || break
   done
+  [[ -s "$home/winner_qps" ]] ||
+    fail "Speeds vary too much to name a winner; look at: $home/jobs.log"
   baseline=$(mean "$home/baseline_qps")
   winner=$(mean "$home/winner_qps")
 }
@@ -241,9 +264,17 @@ else
 fi
 
 say "What was found"
+speedup=$(awk -v b="$baseline" -v w="$winner" 'BEGIN {printf "%.2fx", w / b}')
+call best "$study" --compare-baseline -o csv >"$home/differences.csv" 2>/dev/null
+# A header, and a line for each knob that differs.
+if (($(wc -l <"$home/differences.csv") < 2)); then
+  # The same configuration: the rest is noise.
+  winner=$baseline
+  speedup=1.00x
+  say "Nothing was faster than the baseline; more --trials may find something."
+fi
 printf 'baseline     %s samples/s\nbest         %s samples/s\nspeed-up     %s\n' \
-  "$baseline" "$winner" \
-  "$(awk -v b="$baseline" -v w="$winner" 'BEGIN {printf "%.2fx", w / b}')$note"
+  "$baseline" "$winner" "$speedup$note"
 echo "knobs that differ from the baseline:"
 call best "$study" --compare-baseline
 echo "database     $database   (sqlite3, docs/sql.md)"
