@@ -33,6 +33,9 @@
 namespace cubicml {
 namespace {
 
+// Of a wrong command line.
+constexpr int kExitUsage = 2;
+
 // Measured: with glibc's defaults the heap shrinks and grows again with each
 // training step, which makes training 2.5 times slower.
 void KeepFreedMemory() {
@@ -81,7 +84,7 @@ int Run(const Flags& flags) {
   if (!server.ok()) {
     std::fprintf(stderr, "cubicmld: %s\n",
                  std::string(server.status().message()).c_str());
-    return 1;
+    return absl::IsInvalidArgument(server.status()) ? kExitUsage : 1;
   }
   const std::string host = flags.server.listen_address.substr(
       0, flags.server.listen_address.rfind(':'));
@@ -111,12 +114,12 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
+    return app.exit(error) == 0 ? 0 : cubicml::kExitUsage;
   }
   // Of the store it would be a database in memory, gone with the process.
   if (flags.db_path.empty()) {
     std::fprintf(stderr, "cubicmld: --db_path: must not be empty\n");
-    return 2;
+    return cubicml::kExitUsage;
   }
   flags.server.drain_timeout = absl::Seconds(flags.drain_timeout_s);
   return cubicml::Run(flags);

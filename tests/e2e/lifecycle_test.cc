@@ -56,10 +56,10 @@ TEST_F(LifecycleTest, WhatItCannotStartWithIsSaid) {
   ExpectRefusal({DbFlag(), "--log_level=loud"}, 2, "--log_level");
   ExpectRefusal({"--listen_address=127.0.0.1:0", "--db_path", ""}, 2,
                 "--db_path");
-  ExpectRefusal({DbFlag(), "--listen_address=0.0.0.0:0"}, 1,
+  ExpectRefusal({DbFlag(), "--listen_address=0.0.0.0:0"}, 2,
                 "--insecure_listen_anywhere");
-  ExpectRefusal({DbFlag(), "--listen_address=nonsense"}, 1, "--listen_address");
-  ExpectRefusal({DbFlag(), "--worker_threads=0"}, 1, "--worker_threads");
+  ExpectRefusal({DbFlag(), "--listen_address=nonsense"}, 2, "--listen_address");
+  ExpectRefusal({DbFlag(), "--worker_threads=0"}, 2, "--worker_threads");
   ExpectRefusal({"--db_path=" + dir_.PathOf("no/such/folder/x.db"),
                  "--listen_address=127.0.0.1:0"},
                 1, "cubicmld: ");
