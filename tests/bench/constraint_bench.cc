@@ -5,7 +5,7 @@
 // share of trials that broke one, and how true the model's chances were.
 //
 //   constraint_bench [--kinds=smooth,tight] [--first-seed=N] [--seeds=N]
-//                    [--trials=N] [--dense] [--trace]
+//                    [--trials=N] [--jobs=N] [--dense] [--trace]
 //
 // And what it takes to train the models of such a job:
 //
@@ -38,6 +38,7 @@ struct Options {
   int first_seed = 1;
   int seeds = 10;
   int trials = 40;
+  int jobs = 1;
   bool dense = false;
   bool trace = false;
   bool training = false;
@@ -130,7 +131,7 @@ void Run(const Options& options) {
       const ConstrainedProblem problem = MakeConstrainedProblem(kind, s);
       feasible += problem.feasible_share / options.seeds;
       const std::vector<ConstrainedTrial> trials = SearchConstrained(
-          problem, trainer.get(), *searcher, s, options.trials);
+          problem, trainer.get(), *searcher, s, options.trials, options.jobs);
       if (options.trace) {
         std::printf("%s, seed %d:\n", NameOf(kind), seed);
         for (const ConstrainedTrial& trial : trials) Trace(problem, trial);
@@ -221,6 +222,9 @@ int Main(int argc, char** argv) {
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
   app.add_option("--trials", options.trials, "Of each job")
+      ->check(CLI::Range(1, 1'000))
+      ->capture_default_str();
+  app.add_option("--jobs", options.jobs, "That run at a time")
       ->check(CLI::Range(1, 1'000))
       ->capture_default_str();
   app.add_flag("--dense", options.dense,

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <deque>
 #include <limits>
 #include <memory>
 #include <stop_token>
@@ -238,15 +239,19 @@ ConstrainedProblem MakeConstrainedProblem(ConstraintKind kind, uint64_t seed) {
 
 namespace {
 
+// As in the service.
+constexpr size_t kMinTrainingRows = 3;
+
 // One search. Not thread-safe.
 class Loop {
  public:
   Loop(const ConstrainedProblem& problem, const Trainer* trainer,
-       const Searcher& searcher, uint64_t seed)
+       const Searcher& searcher, uint64_t seed, int jobs)
       : problem_(problem),
         trainer_(trainer),
         searcher_(searcher),
         seed_(seed),
+        jobs_(static_cast<size_t>(jobs)),
         noise_(Rng::Derive(seed, {1})) {
     dataset_.metrics = problem.metrics;
     dataset_.bounds = problem.bounds;
@@ -261,16 +266,21 @@ class Loop {
   std::vector<ConstrainedTrial> Run(int count) {
     ConstrainedTrial baseline;
     baseline.point = problem_.baseline;
-    Measure(std::move(baseline));
-    while (static_cast<int>(trials_.size()) < count) Measure(Choose());
+    Start(std::move(baseline));
+    while (started_ < static_cast<size_t>(count)) {
+      if (running_.size() == jobs_) Finish();
+      Start(Choose());
+    }
+    while (!running_.empty()) Finish();
     return std::move(trials_);
   }
 
  private:
   ConstrainedTrial Choose() {
-    Rng rng = Rng::Derive(seed_, {2, trials_.size()});
+    Rng rng = Rng::Derive(seed_, {2, started_});
     if (trainer_ == nullptr) return Search(*NewRandomSearcher(), rng);
-    if (trials_.size() < problem_.space->knobs().size()) {
+    if (started_ < problem_.space->knobs().size() ||
+        dataset_.rows.size() < kMinTrainingRows) {
       return Search(*NewSpaceFillingSearcher(), rng);
     }
     const auto model = trainer_->Train(dataset_, Rng(rng()), {});
@@ -295,7 +305,17 @@ class Loop {
     return trial;
   }
 
-  void Measure(ConstrainedTrial trial) {
+  void Start(ConstrainedTrial trial) {
+    ++started_;
+    search_.taken.insert(problem_.space->PointKey(trial.point));
+    search_.pending.push_back(trial.point);
+    running_.push_back(std::move(trial));
+  }
+
+  void Finish() {
+    ConstrainedTrial trial = std::move(running_.front());
+    running_.pop_front();
+    search_.pending.erase(search_.pending.begin());
     trial.measured = problem_.measure(trial.point);
     const double worth = trial.measured[0];
     const bool truly = Keeps(trial.measured, problem_.bounds);
@@ -311,7 +331,6 @@ class Loop {
     problem_.featurizer->Append(trial.point, problem_.context,
                                 &dataset_.features);
     dataset_.rows.push_back(MakeRow(trial.measured));
-    search_.taken.insert(problem_.space->PointKey(trial.point));
     search_.observations.push_back(
         {trial.point, trial.kept, trial.measured[0]});
     trials_.push_back(std::move(trial));
@@ -321,11 +340,14 @@ class Loop {
   const Trainer* const trainer_;
   const Searcher& searcher_;
   const uint64_t seed_;
+  const size_t jobs_;
   Rng noise_;
   Dataset dataset_;
   SearchProblem search_;
   double regret_ = 100.0;
-  std::vector<ConstrainedTrial> trials_;
+  size_t started_ = 0;
+  std::deque<ConstrainedTrial> running_;
+  std::vector<ConstrainedTrial> trials_;  // that have ended
 };
 
 }  // namespace
@@ -343,8 +365,8 @@ std::unique_ptr<Trainer> NewDenseTrainer() {
 
 std::vector<ConstrainedTrial> SearchConstrained(
     const ConstrainedProblem& problem, const Trainer* trainer,
-    const Searcher& searcher, uint64_t seed, int trials) {
-  return Loop(problem, trainer, searcher, seed).Run(trials);
+    const Searcher& searcher, uint64_t seed, int trials, int jobs) {
+  return Loop(problem, trainer, searcher, seed, jobs).Run(trials);
 }
 
 }  // namespace cubicml

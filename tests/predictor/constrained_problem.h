@@ -77,10 +77,11 @@ std::unique_ptr<Trainer> NewDenseTrainer();
 
 // The baseline and an initial design, together as many trials as knobs, and
 // then a model that is trained after each trial and searched. Without a
-// trainer: the baseline, and configurations drawn at random.
+// trainer: the baseline, and configurations drawn at random. With more than one
+// job all take equally long: they end in the order in which they started.
 std::vector<ConstrainedTrial> SearchConstrained(
     const ConstrainedProblem& problem, const Trainer* trainer,
-    const Searcher& searcher, uint64_t seed, int trials);
+    const Searcher& searcher, uint64_t seed, int trials, int jobs = 1);
 
 }  // namespace cubicml
 
