@@ -18,9 +18,10 @@
 # It may be stopped, killed, or lose its server at any moment: started again, it
 # goes on from where it was.
 set -euo pipefail
-cd "$(dirname "$0")/.."
+self=$(realpath "$0")
+cd "$(dirname "$self")/.."
 
-usage() { sed -n '4,/^set /s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+usage() { sed -n '4,/^set /s/^# \{0,1\}//p' "$self" >&2; exit 2; }
 
 trials=40
 seconds=4
@@ -42,7 +43,7 @@ while (($#)); do
   shift 2
 done
 for number in "$trials" "$samples" "$confirm"; do
-  [[ "$number" =~ ^[0-9]{1,9}$ ]] || usage
+  [[ "$number" =~ ^(0|[1-9][0-9]{0,8})$ ]] || usage
 done
 [[ "$seconds" =~ ^[0-9]+([.][0-9]+)?$ ]] || usage
 [[ -z "$bin" || -x "$bin/cubicmld" ]] || usage
@@ -194,13 +195,15 @@ while ((finished < trials)); do
       "$(tail -5 "$home/last_job.log")"
 done
 
-# measure MODE FILE: without the server a job would run on the baseline.
+# measure MODE FILE: adds the speed of one more job to the file, if the service
+# takes it for one that worked. Without the server a job would run on the
+# baseline, and says nothing of a trial.
 measure() {
   local tries
   for ((tries = 0; tries < 5; ++tries)); do
     tune_once --mode "$1"
     [[ -n "$(last_summary)" ]] || continue
-    last_qps >>"$2"
+    [[ "$(last_summary)" != *": qps "* ]] || last_qps >>"$2"
     return
   done
 }
@@ -214,36 +217,41 @@ mean() {
 # Sets `best_trial` to the first trial of the configuration that is the best on
 # average. Through a file: a server that is started in a subshell gets lost.
 find_best_trial() {
-  call study list --filter "name = \"studies/$study\"" -o json \
-    >"$home/progress.json" 2>>"$home/jobs.log"
-  best_trial=$(sed -n 's/.*"best_trial": "\([^"]*\)".*/\1/p' \
-    "$home/progress.json")
+  call best "$study" --limit 1 -o json >"$home/best.json" 2>>"$home/jobs.log" ||
+    fail "No winner is known; what was said: $home/jobs.log"
+  best_trial=$(sed -n 's/.*"name": "\([^"]*\)".*/\1/p' "$home/best.json")
+  [[ -n "$best_trial" ]] ||
+    fail "No job worked; what they said: $home/jobs.log"
 }
 
 # Set `baseline` and `winner`, in samples/s. A winner that was only lucky is not
 # the best any more once it was measured again, and the next one is confirmed.
 confirm_winner() {
-  local jobs before
+  local jobs before measured
   : >"$home/baseline_qps"
   : >"$home/winner_qps"
   find_best_trial
   for ((jobs = 0; jobs < 4 * confirm; ++jobs)); do
     before=$best_trial
     measure baseline "$home/baseline_qps"
+    echo "  baseline:  $(last_summary)" >&2
     measure exploit "$home/winner_qps"
-    printf '  baseline %8.0f   %s %8.0f samples/s\n' \
-      "$(tail -1 "$home/baseline_qps")" "trial ${before##*/} again" \
-      "$(tail -1 "$home/winner_qps")" >&2
+    echo "  trial ${before##*/}:  $(last_summary)" >&2
     find_best_trial
     [[ "$best_trial" == "$before" ]] || : >"$home/winner_qps"
     (($(wc -l <"$home/winner_qps") < confirm)) || break
   done
-  [[ -s "$home/winner_qps" ]] ||
-    fail "Speeds vary too much to name a winner; look at: $home/jobs.log"
+  measured=$(wc -l <"$home/winner_qps")
+  ((measured > 0)) ||
+    fail "No winner was confirmed: its speeds vary too much, or it fails." \
+      "What the jobs said: $home/jobs.log"
+  ((measured >= confirm)) ||
+    note="   (the winner was measured again only $measured times)"
   baseline=$(mean "$home/baseline_qps")
   winner=$(mean "$home/winner_qps")
 }
 trust_tuning() {
+  find_best_trial  # the list knows only what is in memory
   call study list --filter "name = \"studies/$study\"" -o csv \
     >"$home/progress.csv" 2>>"$home/jobs.log"
   # The last columns are baseline, best, speedup.
@@ -255,8 +263,8 @@ trust_tuning() {
 
 if ((confirm > 0)); then
   say "5/5  Confirming: baseline and winner, $confirm more times each, in turn"
-  confirm_winner
   note=
+  confirm_winner
 else
   say "5/5  Not confirming (--confirm 0)"
   trust_tuning
@@ -265,7 +273,8 @@ fi
 
 say "What was found"
 speedup=$(awk -v b="$baseline" -v w="$winner" 'BEGIN {printf "%.2fx", w / b}')
-call best "$study" --compare-baseline -o csv >"$home/differences.csv" 2>/dev/null
+call best "$study" --compare-baseline -o csv >"$home/differences.csv" \
+  2>>"$home/jobs.log" || fail "No winner is known; what was said: $home/jobs.log"
 # A header, and a line for each knob that differs.
 if (($(wc -l <"$home/differences.csv") < 2)); then
   # The same configuration: the rest is noise.

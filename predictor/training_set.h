@@ -58,8 +58,9 @@ struct TrainingSet {
 absl::StatusOr<TrainingSet> MakeTrainingSet(const Dataset& dataset,
                                             size_t max_rows, Rng* rng);
 
-// The rows in which the metric was measured, targets standardised; at most
-// `max_rows`, chosen as above.
+// The rows in which the metric was measured, targets standardised. Of more than
+// `max_rows` keeps the last, of an objective the best of each context, of a
+// metric with bounds those nearest to them, and a random sample of the others.
 TargetRows SelectMetric(const TrainingSet& set, size_t metric, size_t max_rows,
                         Rng* rng);
 // All labelled rows, the target being 1 where feasible and -1 where not, in one

@@ -53,6 +53,7 @@ ContextState::ContextState(int group_in, Context context_in,
       baseline(FindBaseline(definition, context)),
       baseline_key(
           baseline.has_value() ? definition.space()->PointKey(*baseline) : ""),
+      maximize_(definition.maximize()),
       baseline_tally_(definition.metrics().size()) {}
 
 bool ContextState::IsTaken(const std::string& key) const {
@@ -99,50 +100,43 @@ TrialNumber ContextState::RemoveLost(const std::string& key) {
   return number;
 }
 
-void ContextState::AddMeasurement(const MeasuredRow& measured, size_t row,
-                                  const StudyDefinition& definition) {
+void ContextState::AddMeasurement(const MeasuredRow& measured, size_t row) {
   ++finished_;
-  Tally& tally = measured_[measured.key];
   unmeasured_.erase(measured.key);
   // A measurement, even a late one, ends the wish to try it again.
   std::erase_if(lost_,
                 [&](const Pick& pick) { return pick.key == measured.key; });
-  if (!measured.feasible) return;
-  if (baseline.has_value() && measured.key == baseline_key) {
+  if (measured.feasible && baseline.has_value() &&
+      measured.key == baseline_key) {
     baseline_tally_.Add(measured.metrics);
   }
+  Tally& tally = measured_[measured.key];
+  if (const auto rank = RankOf(tally, maximize_)) ranking_.erase(*rank);
   const double objective = measured.metrics.front();
-  if (std::isnan(objective)) return;
-  tally.sum += objective;
-  ++tally.count;
-  if (tally.count == 1 || measured.number < tally.first) {
-    tally.first = measured.number;
-    tally.row = row;
+  if (!measured.feasible) {
+    ++tally.failed;
+  } else if (!std::isnan(objective)) {
+    tally.sum += objective;
+    ++tally.count;
+    if (tally.count == 1 || measured.number < tally.first) {
+      tally.first = measured.number;
+      tally.row = row;
+    }
   }
-  UpdateBest(measured.key, definition.maximize());
+  if (const auto rank = RankOf(tally, maximize_)) ranking_.insert(*rank);
 }
 
-void ContextState::UpdateBest(const std::string& key, bool maximize) {
-  const auto better = [maximize](const Best& a, const Best& b) {
-    if (a.objective != b.objective) {
-      return maximize ? a.objective > b.objective : a.objective < b.objective;
-    }
-    // The first of equals, however they arrived.
-    return a.number < b.number;
-  };
-  const Best now = measured_.at(key).AsBest();
-  if (!best_.has_value() || key == best_key_ || better(now, *best_)) {
-    const bool worse = key == best_key_ && better(*best_, now);
-    best_ = now;
-    best_key_ = key;
-    if (!worse) return;
-    // It is not as good as it was: another may be the best.
-    for (const auto& [other, tally] : measured_) {
-      if (tally.count == 0 || !better(tally.AsBest(), *best_)) continue;
-      best_ = tally.AsBest();
-      best_key_ = other;
-    }
-  }
+std::optional<ContextState::Rank> ContextState::RankOf(const Tally& tally,
+                                                       bool maximize) {
+  if (tally.count <= tally.failed) return std::nullopt;
+  const double mean = tally.sum / static_cast<double>(tally.count);
+  return Rank{maximize ? -mean : mean, tally.first, tally.row};
+}
+
+std::optional<ContextState::Best> ContextState::best() const {
+  if (ranking_.empty()) return std::nullopt;
+  const Rank& first = *ranking_.begin();
+  return Best{first.number, maximize_ ? -first.cost : first.cost, first.row};
 }
 
 }  // namespace cubicml

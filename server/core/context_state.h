@@ -7,10 +7,12 @@
 #ifndef CUBICML_SERVER_CORE_CONTEXT_STATE_H_
 #define CUBICML_SERVER_CORE_CONTEXT_STATE_H_
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -46,11 +48,11 @@ class BaselineTally {
 // Not thread-safe: guarded by the study's mutex.
 class ContextState {
  public:
-  // The configuration whose measurements that worked are the best on average:
-  // the best single one of a noisy job was lucky.
+  // The configuration that is the best on average, of those that worked more
+  // often than not: the best single measurement of a noisy job was lucky.
   struct Best {
-    TrialNumber number;      // its first trial
-    double objective = 0.0;  // mean
+    TrialNumber number;      // its first trial that worked
+    double objective = 0.0;  // mean, where it worked
     size_t row = 0;          // of that trial in the study's RowLog
   };
   // Suggestions that were computed ahead, the best first.
@@ -104,10 +106,9 @@ class ContextState {
   // ---- Measurements ----
 
   // `row` is the index of `measured` in the study's RowLog.
-  void AddMeasurement(const MeasuredRow& measured, size_t row,
-                      const StudyDefinition& definition);
+  void AddMeasurement(const MeasuredRow& measured, size_t row);
   size_t finished() const { return finished_; }
-  const std::optional<Best>& best() const { return best_; }
+  std::optional<Best> best() const;
   const BaselineTally& baseline_tally() const { return baseline_tally_; }
 
   // ---- Suggestions ahead ----
@@ -132,26 +133,32 @@ class ContextState {
   uint64_t last_asked = 0;
 
  private:
-  // Of one configuration.
+  // The trials of one configuration. `sum` and `first` are of those that worked
+  // and measured the objective.
   struct Tally {
-    double sum = 0.0;  // of the objective, where it worked
+    double sum = 0.0;
     int64_t count = 0;
+    int64_t failed = 0;
     TrialNumber first;
     size_t row = 0;
-    Best AsBest() const {
-      return {first, sum / static_cast<double>(count), row};
-    }
   };
-  // After a measurement of that configuration.
-  void UpdateBest(const std::string& key, bool maximize);
+  // What a configuration is ranked by: the least is the best, and of equals the
+  // first, however they arrived.
+  struct Rank {
+    double cost = 0.0;  // its mean, negative where more is better
+    TrialNumber number;
+    size_t row = 0;
+    auto operator<=>(const Rank&) const = default;
+  };
+  static std::optional<Rank> RankOf(const Tally& tally, bool maximize);
 
   std::unordered_map<std::string, Tally> measured_;
   std::unordered_set<std::string> unmeasured_;
   std::unordered_map<std::string, Point> reserved_;
   std::deque<Pick> lost_;
   size_t finished_ = 0;
-  std::optional<Best> best_;
-  std::string best_key_;
+  std::set<Rank> ranking_;
+  const bool maximize_;
   BaselineTally baseline_tally_;
 };
 

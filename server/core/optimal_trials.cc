@@ -18,16 +18,18 @@
 namespace cubicml {
 namespace {
 
-// A trial with all objectives as things to maximise.
+// A configuration with all objectives as things to maximise.
 struct Candidate {
-  TrialNumber number;
+  TrialNumber number;  // its first trial that worked
+  size_t row = 0;      // of that trial
   std::vector<double> goals;
 };
 
 // A configuration of a context, while its trials are added up.
 struct Tally {
-  std::vector<double> sums;
-  std::vector<TrialNumber> trials;
+  Candidate candidate;  // goals are sums
+  int64_t count = 0;
+  int64_t failed = 0;
 };
 
 // The number that a value is compared by; nullopt for a string.
@@ -117,6 +119,19 @@ std::vector<double> GoalsOf(const StudyDefinition& definition,
   return goals;
 }
 
+void AddRow(const MeasuredRow& row, size_t index,
+            const std::vector<double>& goals, Tally* tally) {
+  Candidate& candidate = tally->candidate;
+  ++tally->count;
+  if (tally->count == 1 || row.number < candidate.number) {
+    candidate.number = row.number;
+    candidate.row = index;
+  }
+  candidate.goals.resize(goals.size());
+  for (size_t k = 0; k < goals.size(); ++k) candidate.goals[k] += goals[k];
+}
+
+// Those that worked more often than not, in no order.
 std::vector<Candidate> ListCandidates(const StudyDefinition& definition,
                                       const RowLog::Snapshot& rows,
                                       const std::vector<bool>& matches) {
@@ -125,22 +140,22 @@ std::vector<Candidate> ListCandidates(const StudyDefinition& definition,
     const MeasuredRow& row = rows[i];
     const size_t group = static_cast<size_t>(row.group);
     // A context may have come after `matches` was made.
-    if (!row.feasible || group >= matches.size() || !matches[group]) continue;
-    const std::vector<double> goals = GoalsOf(definition, row);
-    if (goals.empty()) continue;
+    if (group >= matches.size() || !matches[group]) continue;
     Tally& tally = tallies[{row.group, row.key}];
-    tally.sums.resize(goals.size());
-    for (size_t k = 0; k < goals.size(); ++k) tally.sums[k] += goals[k];
-    tally.trials.push_back(row.number);
+    if (!row.feasible) {
+      ++tally.failed;
+      continue;
+    }
+    const std::vector<double> goals = GoalsOf(definition, row);
+    if (!goals.empty()) AddRow(row, i, goals, &tally);
   }
   std::vector<Candidate> candidates;
   for (auto& [configuration, tally] : tallies) {
-    for (double& sum : tally.sums) {
-      sum /= static_cast<double>(tally.trials.size());
+    if (tally.count <= tally.failed) continue;
+    for (double& goal : tally.candidate.goals) {
+      goal /= static_cast<double>(tally.count);
     }
-    for (const TrialNumber number : tally.trials) {
-      candidates.push_back({number, tally.sums});
-    }
+    candidates.push_back(std::move(tally.candidate));
   }
   return candidates;
 }
@@ -195,6 +210,18 @@ std::vector<TrialNumber> FindOptimalTrials(const StudyDefinition& definition,
     numbers.push_back(candidate.number);
   }
   return numbers;
+}
+
+std::vector<size_t> RankConfigurations(const StudyDefinition& definition,
+                                       const RowLog::Snapshot& rows,
+                                       int group) {
+  std::vector<bool> matches(static_cast<size_t>(group) + 1, false);
+  matches.back() = true;
+  std::vector<Candidate> candidates = ListCandidates(definition, rows, matches);
+  std::sort(candidates.begin(), candidates.end(), Before);
+  std::vector<size_t> order;
+  for (const Candidate& candidate : candidates) order.push_back(candidate.row);
+  return order;
 }
 
 }  // namespace cubicml

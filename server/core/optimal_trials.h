@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The best trials of a study.
+// The best configurations of a study.
 
 #ifndef CUBICML_SERVER_CORE_OPTIMAL_TRIALS_H_
 #define CUBICML_SERVER_CORE_OPTIMAL_TRIALS_H_
@@ -23,15 +23,21 @@ absl::StatusOr<std::vector<bool>> MatchContexts(
     const StudyDefinition& definition, const std::vector<Context>& contexts,
     const ValueMap& wanted);
 
-// Of one objective the `limit` best, the best first; of several the Pareto
-// front, by the first objective, at most `limit`. A trial is as good as its
-// configuration is on average over its trials. Only feasible rows with all
-// objectives, in groups that `matches` has. O(n log n) for up to two
-// objectives, O(n * front) for more.
+// The best configurations, each by its first trial that worked: of one
+// objective the `limit` best, the best first; of several the Pareto front, by
+// the first objective, at most `limit`. A configuration of a context is as good
+// as its trials that worked are on average, and none if it failed as often.
+// Only trials with all objectives count, in groups that `matches` has. O(n log
+// n) for up to two objectives, O(n * front) for more.
 std::vector<TrialNumber> FindOptimalTrials(const StudyDefinition& definition,
                                            const RowLog::Snapshot& rows,
                                            const std::vector<bool>& matches,
                                            size_t limit);
+
+// Indices into `rows` of the first trials of the configurations of one group,
+// by the mean of the first objective, the best first.
+std::vector<size_t> RankConfigurations(const StudyDefinition& definition,
+                                       const RowLog::Snapshot& rows, int group);
 
 }  // namespace cubicml
 

@@ -146,7 +146,7 @@ void StudyState::AddRowLocked(const ParsedTrial& parsed,
   features.columns = definition_->featurizer().columns();
   definition_->featurizer().Append(row.point, context->context, &features);
   row.features = std::move(features.values);
-  context->AddMeasurement(row, rows_.size(), *definition_);
+  context->AddMeasurement(row, rows_.size());
   rows_.Append(std::move(row));
   if (main_group_ < 0 ||
       context->finished() >
@@ -263,11 +263,11 @@ v1::StudyProgress StudyState::Progress() const {
   const ContextState& main = *contexts_[static_cast<size_t>(main_group_)];
   const std::optional<double> baseline = main.baseline_tally().objective();
   if (baseline.has_value()) progress.set_baseline_objective(*baseline);
-  if (!main.best().has_value()) return progress;
-  const double best = main.best()->objective;
+  const std::optional<ContextState::Best> found = main.best();
+  if (!found.has_value()) return progress;
+  const double best = found->objective;
   progress.set_best_objective(best);
-  progress.set_best_trial(
-      FormatTrialName(definition_->name(), main.best()->number));
+  progress.set_best_trial(FormatTrialName(definition_->name(), found->number));
   // A ratio says something only between positive quantities.
   if (baseline.has_value() && *baseline > 0.0 && best > 0.0) {
     progress.set_speedup(definition_->maximize() ? best / *baseline

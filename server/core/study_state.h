@@ -107,7 +107,8 @@ class StudyState {
 
   // The group of a context; RESOURCE_EXHAUSTED when there are too many.
   absl::StatusOr<int> FindOrAddContext(const Context& context);
-  // The index in Rows() of the best measurement of the context.
+  // The index in Rows() of the first trial of the configuration that is the
+  // best of the context.
   std::optional<size_t> BestRow(int group) const;
   // The baseline of the context, if it is valid.
   std::optional<Pick> Baseline(int group);

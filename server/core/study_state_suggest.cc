@@ -94,8 +94,9 @@ absl::StatusOr<int> StudyState::FindOrAddContext(const Context& context) {
 std::optional<size_t> StudyState::BestRow(int group) const {
   MutexLock lock(&mu_);
   const ContextState& context = *contexts_[static_cast<size_t>(group)];
-  if (!context.best().has_value()) return std::nullopt;
-  return context.best()->row;
+  const std::optional<ContextState::Best> best = context.best();
+  if (!best.has_value()) return std::nullopt;
+  return best->row;
 }
 
 std::optional<Pick> StudyState::Baseline(int group) {

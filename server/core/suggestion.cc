@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "server/core/optimal_trials.h"
 #include "server/core/valid_walk.h"
 
 namespace cubicml {
@@ -70,39 +71,23 @@ class Chooser {
   // The best that is still valid: a study may have gained constraints since.
   void TakeBestMeasured() {
     const RowLog::Snapshot rows = study_.Rows();
-    std::vector<size_t> order;
     const std::optional<size_t> best = study_.BestRow(call_.need.group);
     if (!best.has_value() || *best >= rows.size()) return;
-    if (!IsValid(rows[*best].point)) {
-      order = RankMeasured(rows);
-    } else {
-      order.push_back(*best);
+    const auto fits = [&](size_t i) {
+      return SatisfiesFixed(rows[i].point, call_.need.fixed) &&
+             IsValid(rows[i].point);
+    };
+    std::vector<size_t> order = {*best};
+    if (!fits(*best)) {
+      order = RankConfigurations(study_.definition(), rows, call_.need.group);
     }
-    const auto found = std::find_if(order.begin(), order.end(), [&](size_t i) {
-      return IsValid(rows[i].point);
-    });
+    const auto found = std::find_if(order.begin(), order.end(), fits);
     if (found == order.end()) return;
     Pick pick;
     pick.point = rows[*found].point;
     pick.key = rows[*found].key;
     pick.suggestion.set_source(v1::Trial::REPEAT);
     choice_.picks.assign(call_.count, pick);
-  }
-
-  std::vector<size_t> RankMeasured(const RowLog::Snapshot& rows) const {
-    std::vector<size_t> order;
-    for (size_t i = 0; i < rows.size(); ++i) {
-      if (rows[i].group == call_.need.group && rows[i].feasible &&
-          !std::isnan(rows[i].metrics.front()) &&
-          SatisfiesFixed(rows[i].point, call_.need.fixed)) {
-        order.push_back(i);
-      }
-    }
-    const double sign = study_.definition().maximize() ? 1.0 : -1.0;
-    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-      return sign * rows[a].metrics.front() > sign * rows[b].metrics.front();
-    });
-    return order;
   }
 
   absl::Status Explore() {

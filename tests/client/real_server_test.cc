@@ -122,6 +122,10 @@ TEST_F(RealServerTest, AJobIsComparedWithTheBaselineOfItsOwnContext) {
   EXPECT_THAT(messages_, HasSubstr("trial 3: qps 100 (+0.0 % over baseline)"));
   run("8", "1", "20");
   EXPECT_THAT(messages_, HasSubstr("trial 5: qps 20 (+100.0 % over baseline)"));
+  // 8 is the default.
+  Run({"run", "--study", "megatron", "--", "/bin/sh", "-c",
+       "echo qps=30 memory={tp}"});
+  EXPECT_THAT(messages_, HasSubstr("trial 6: qps 30 (+200.0 % over baseline)"));
 }
 
 TEST_F(RealServerTest, ManyTrialsNeedTheServer) {
@@ -145,6 +149,9 @@ TEST_F(RealServerTest, ACommandCanWaitForAServerThatStarts) {
   const int port = server_->port();
   server_.reset();
   const auto list = Start({"--wait", "study", "list", "-o", "json"});
+  // By when this one has given up, the other would have, too.
+  const auto hasty = Start({"study", "list"});
+  EXPECT_EQ(hasty->Wait(), 4) << hasty->err();
   StartServer(port);
   EXPECT_EQ(list->Wait(), 0) << list->err();
   EXPECT_THAT(list->out(), HasSubstr("megatron"));

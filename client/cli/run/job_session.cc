@@ -323,11 +323,10 @@ TemplateValues JobSession::TrialValues(const v1::Trial& trial) const {
   return values;
 }
 
-std::optional<double> JobSession::FindBaselineObjective() {
+std::optional<double> JobSession::FindBaselineObjective(const v1::Trial& job) {
   if (baseline_objective_.has_value()) return baseline_objective_;
   const absl::StatusOr<std::optional<v1::Trial>> trial =
-      FindBaselineTrial(&session_.client(), study_name_,
-                        ValueMap(context_.begin(), context_.end()),
+      FindBaselineTrial(&session_.client(), study_name_, job.context(),
                         "state = SUCCEEDED", {.timeout = absl::Seconds(2)});
   // It is only for a line of text.
   if (!trial.ok() || !trial->has_value()) return std::nullopt;
@@ -357,8 +356,8 @@ void JobSession::SayOutcome(const v1::Trial& trial, const Outcome& outcome) {
       baseline_objective_ = value;
       absl::StrAppend(&text, " (baseline)");
     } else {
-      absl::StrAppend(
-          &text, DescribeDifference(study_, value, FindBaselineObjective()));
+      absl::StrAppend(&text, DescribeDifference(study_, value,
+                                                FindBaselineObjective(trial)));
     }
   }
   session_.SayLine(text);

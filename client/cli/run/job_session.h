@@ -43,8 +43,8 @@ class JobSession {
   };
 
   bool ManyTrials() const { return options_.trials != 1; }
-  // What the baseline of this context has measured first.
-  std::optional<double> FindBaselineObjective();
+  // What the baseline has measured first in the context of the job.
+  std::optional<double> FindBaselineObjective(const v1::Trial& job);
   absl::StatusOr<int> RunTrials();
   absl::StatusOr<int> RunOneTrial(TrialHandle trial);
   // Until `deadline`, a time of clock_.

@@ -42,7 +42,7 @@ class ContextStateTest : public ::testing::Test {
     row.key = pick.key;
     row.feasible = feasible;
     row.metrics = {score};
-    context_->AddMeasurement(row, static_cast<size_t>(number), *definition_);
+    context_->AddMeasurement(row, static_cast<size_t>(number));
   }
 
   std::shared_ptr<const StudyDefinition> definition_;

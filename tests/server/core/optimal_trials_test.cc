@@ -71,24 +71,40 @@ TEST(OptimalTrialsTest, OfOneObjectiveTheBestComeFirstAndTiesByNumber) {
   EXPECT_THAT(Find(*definition, rows, 1), ElementsAre(2));
 }
 
-TEST(OptimalTrialsTest, ATrialIsAsGoodAsItsConfigurationIsOnAverage) {
-  for (const int objectives : {1, 2}) {
-    const auto definition = MakeDefinition(objectives);
-    RowLog rows;
-    // Twice the same configuration, lucky once; and the same key elsewhere.
-    for (const auto& [number, value] : std::vector<std::pair<int64_t, double>>{
-             {1, 100.0}, {2, 90.0}, {3, 40.0}}) {
-      MeasuredRow row = MakeRow(number, std::vector<double>(2, value));
-      row.metrics.back() = objectives == 1 ? value : 5.0;
-      if (number != 2) row.key = "lucky";
-      rows.Append(row);
+MeasuredRow MakeRepeat(int64_t number, double value, const std::string& key,
+                       int group = 0) {
+  MeasuredRow row = MakeRow(number, {value});
+  row.key = key;
+  row.group = group;
+  return row;
+}
+
+TEST(OptimalTrialsTest, AConfigurationIsAsGoodAsItIsOnAverage) {
+  const auto definition = MakeDefinition(1);
+  RowLog rows;
+  rows.Append(MakeRepeat(1, 100.0, "lucky"));
+  rows.Append(MakeRepeat(2, 90.0, "steady"));
+  rows.Append(MakeRepeat(3, 40.0, "lucky"));
+  rows.Append(MakeRepeat(4, 80.0, "lucky", 1));  // of another context
+  rows.Append(MakeRepeat(5, 200.0, "fails"));
+  rows.Append(MakeRepeat(6, 200.0, "fails"));
+  MeasuredRow failed = MakeRepeat(7, 200.0, "fails");
+  failed.feasible = false;
+  rows.Append(failed);
+  const auto find = [&] {
+    std::vector<int64_t> numbers;
+    for (const TrialNumber number :
+         FindOptimalTrials(*definition, rows.Share(), {true, true}, 10)) {
+      numbers.push_back(number.value);
     }
-    if (objectives == 1) {
-      EXPECT_THAT(Find(*definition, rows, 10), ElementsAre(2, 1, 3));
-    } else {
-      EXPECT_THAT(Find(*definition, rows, 10), ElementsAre(2));
-    }
-  }
+    return numbers;
+  };
+  EXPECT_THAT(find(), ElementsAre(5, 2, 4, 1));
+  failed.number.value = 8;
+  rows.Append(failed);
+  EXPECT_THAT(find(), ElementsAre(2, 4, 1));
+  EXPECT_THAT(RankConfigurations(*definition, rows.Share(), 0),
+              ElementsAre(1, 0));
 }
 
 TEST(OptimalTrialsTest, TheFrontIsWhatNothingDominates) {

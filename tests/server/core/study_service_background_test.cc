@@ -171,7 +171,7 @@ TEST_F(BackgroundTest, ModelsAreTrainedWhenEnoughIsNew) {
 
 TEST_F(BackgroundTest, OfFewMeasurementsEachIsLearnt) {
   fixture_.Create("a", PlainStudy());
-  for (int i = 1; i <= 60; ++i) {
+  for (int i = 1; i <= 100; ++i) {
     const v1::Trial trial = fixture_.SuggestOne("a");
     ASSERT_THAT(fixture_.Complete(trial.name(), {{"score", 1.0 * i}}), IsOk());
     EXPECT_EQ(fixture_.Train(), i < 3 ? 0 : 1) << i;

@@ -110,6 +110,17 @@ TEST_F(TrialsTest, TheBestIsTheConfigurationThatIsTheBestOnAverage) {
   EXPECT_EQ(optimal->trials(0).name(), steady);
   fixture_.Restart();
   EXPECT_THAT(Progress("studies/llm"), EqualsProto(progress));
+  // One that fails as often as it works is not the best.
+  for (int i = 0; i < 2; ++i) {
+    const auto suggested = fixture_.Suggest(again);
+    ASSERT_THAT(suggested, IsOk());
+    ASSERT_EQ(suggested->trials(0).parameters().at("tp").int64_value(),
+              fixture_.Get(steady)->parameters().at("tp").int64_value());
+    ASSERT_THAT(fixture_.End(suggested->trials(0).name(), v1::Trial::INFEASIBLE,
+                             v1::Trial::CRASH),
+                IsOk());
+  }
+  EXPECT_EQ(Progress("studies/llm").best_trial(), lucky);
 }
 
 TEST_F(TrialsTest, BadCompletionsAreRefusedByFieldAndChangeNothing) {
