@@ -3,7 +3,6 @@
 #include "server/core/suggestion.h"
 
 #include <algorithm>
-#include <cmath>
 #include <optional>
 #include <string>
 #include <utility>
